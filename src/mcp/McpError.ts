@@ -126,14 +126,43 @@ export class HttpStatus extends Schema.TaggedError<HttpStatus>("agcore/mcp/McpEr
   body: Schema.String,
   /** What `Retry-After` asks for, in milliseconds. */
   retryAfterMillis: Optional(Schema.Finite),
-  /** The `WWW-Authenticate` challenge of a 401 or 403. */
-  challenge: Optional(Schema.String),
   /** The JSON-RPC error the body held, if it held one. */
   error: Optional(Schema.Struct({ code: Schema.Finite, message: Schema.String, data: Optional(Schema.Unknown) }))
 }) {
   override get message(): string {
     const error = this.error === undefined ? "" : `: ${this.error.message} (code ${this.error.code})`
     return `HTTP status ${this.status}${error}${this.error === undefined ? quoted("body", this.body) : ""}`
+  }
+}
+
+/**
+ * The server wants other credentials: HTTP 401, or 403 with a challenge that says what they lack.
+ *
+ * Nothing the challenge names was fetched.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class Unauthorized extends Schema.TaggedError<Unauthorized>("agcore/mcp/McpError/Unauthorized")("Unauthorized", {
+  status: Schema.Int,
+  /**
+   * What `WWW-Authenticate` asks for, in the server's order: `{ scheme: "bearer", params: { scope, error, realm,
+   * resource_metadata, ... } }`, schemes and parameter names in lower case.
+   */
+  challenges: Schema.Array(
+    Schema.Struct({ scheme: Schema.String, params: Schema.Record(Schema.String, Schema.String) })
+  ),
+  /** The beginning of the body, at most a few hundred characters. */
+  body: Schema.String
+}) {
+  override get message(): string {
+    const wanted = this.challenges.map(({ params, scheme }) =>
+      [scheme, ...["error", "scope"].flatMap((name) => params[name] === undefined ? [] : [`${name}="${params[name]}"`])]
+        .join(" ")
+    )
+    return `not authorized (HTTP status ${this.status}${wanted.length === 0 ? "" : `, wanted: ${wanted.join(", ")}`})${
+      quoted("body", this.body)
+    }`
   }
 }
 
@@ -306,6 +335,7 @@ const Reason: Schema.Union<[
   typeof Closed,
   typeof SessionExpired,
   typeof HttpStatus,
+  typeof Unauthorized,
   typeof RedirectRefused,
   typeof NoAnswer,
   typeof TimedOut,
@@ -322,6 +352,7 @@ const Reason: Schema.Union<[
   Closed,
   SessionExpired,
   HttpStatus,
+  Unauthorized,
   RedirectRefused,
   NoAnswer,
   TimedOut,

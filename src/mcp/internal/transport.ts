@@ -7,6 +7,7 @@
  *   deadline of a request: the connection interrupts `request` when the deadline passes.
  * - An error answer inside an HTTP failure (400 with a JSON-RPC body) is not handed to `receive`: `request` fails with
  *   `HttpStatus`, whose `error` holds it. The connection reads `-32020`, `-32022` and the like from there.
+ * - HTTP 401, and 403 with a challenge, fail with `Unauthorized` whatever the body says.
  * - A 404 to a request that carried a session: the transport forgets the session and fails with `SessionExpired`. The
  *   connection initializes again, once for all callers, and sends the request again under a new id.
  * - The fallback to the old HTTP+SSE transport (2024-11-05) happens inside the HTTP transport and only while it carries
