@@ -34,14 +34,15 @@ export class SpawnFailed extends Schema.TaggedError<SpawnFailed>("agcore/mcp/Mcp
   path: Optional(Schema.String),
   /** The directory it was to run in. */
   cwd: Optional(Schema.String),
-  cause: Schema.Defect()
+  /** What the system says, for instance "spawn npx ENOENT". */
+  detail: Schema.String
 }) {
   override get message(): string {
     const where = [
       this.cwd === undefined ? [] : [`in ${this.cwd}`],
       this.path === undefined ? [] : [`with PATH=${this.path}`]
     ].flat().join(" ")
-    return `cannot start "${this.command}"${where === "" ? "" : ` ${where}`}: ${String(this.cause)}`
+    return `cannot start "${this.command}"${where === "" ? "" : ` ${where}`}: ${this.detail}`
   }
 }
 

@@ -76,6 +76,11 @@ export interface TransportHandlers {
   /** Called once, when nothing can arrive any more. Not called when the Scope ends the transport. */
   readonly closed: (reason: McpErrorReason) => void
   readonly diagnostic: (diagnostic: Diagnostic) => void
+  /**
+   * A message over the size limit was passed over; `id` is the request it answered, where that could be read. HTTP fails the
+   * request itself and has no need of it.
+   */
+  readonly oversized: (id: number | undefined, maxBytes: number) => void
 }
 
 /** What a transport needs to know about a message beside the message. stdio ignores all of it. */

@@ -1,0 +1,123 @@
+/**
+ * Cuts a byte stream into lines.
+ *
+ * Only LF ends a line (a CR before it is white space to JSON, U+2028 is an ordinary character), bytes are decoded when a
+ * line is complete, so a character may be split anywhere, and every byte is looked at once. A line over the limit is
+ * passed over up to its end; its beginning and end are kept, for they tell which request it would have answered.
+ */
+
+const LF = 0x0a
+
+/** How much of an oversized line is kept at either side. */
+const EDGE = 512
+
+export interface LineHandlers {
+  readonly line: (text: string) => void
+  /** A line longer than `max` ended. */
+  readonly oversized: (head: string, tail: string) => void
+}
+
+export interface LineReader {
+  readonly feed: (chunk: Uint8Array) => void
+  /** The stream ended; a last line without an LF counts. */
+  readonly end: () => void
+}
+
+export const makeLineReader = (max: number, handlers: LineHandlers): LineReader => {
+  // Strips a byte order mark at the start of a line and never throws.
+  const decoder = new TextDecoder("utf-8")
+  let parts: Array<Uint8Array> = []
+  let size = 0
+  let head: Uint8Array | undefined
+
+  const join = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
+    const all = new Uint8Array(length)
+    let at = 0
+    for (const chunk of chunks) {
+      all.set(chunk, at)
+      at += chunk.length
+    }
+    return all
+  }
+
+  const push = (bytes: Uint8Array): void => {
+    if (bytes.length === 0) return
+    size += bytes.length
+    parts.push(bytes)
+    if (size <= max) return
+    head ??= join(parts, size).subarray(0, EDGE).slice()
+    // Only the last bytes are needed from here on.
+    let kept = 0
+    let first = parts.length
+    while (first > 0 && kept < EDGE) kept += parts[--first]?.length ?? 0
+    parts = parts.slice(first)
+  }
+
+  const finish = (): void => {
+    if (head !== undefined) {
+      const length = parts.reduce((sum, part) => sum + part.length, 0)
+      handlers.oversized(decoder.decode(head), decoder.decode(join(parts, length).subarray(-EDGE)))
+    } else if (size > 0) {
+      const only = parts.length === 1 ? parts[0] : undefined
+      const text = decoder.decode(only ?? join(parts, size))
+      if (text.trim() !== "") handlers.line(text)
+    }
+    parts = []
+    size = 0
+    head = undefined
+  }
+
+  return {
+    feed(chunk) {
+      let start = 0
+      while (true) {
+        const end = chunk.indexOf(LF, start)
+        if (end === -1) break
+        push(chunk.subarray(start, end))
+        finish()
+        start = end + 1
+      }
+      push(chunk.subarray(start))
+    },
+    end: finish
+  }
+}
+
+/**
+ * The id an oversized answer belongs to. Servers write the id first or last; anywhere else it could be data. A nested
+ * object would end with two braces, so one brace at the very end is the message's own.
+ */
+export const idOfOversized = (head: string, tail: string): number | undefined => {
+  const first = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?(\d{1,15})"?\s*,/.exec(head)
+  const last = /[}\]"\w]\s*,\s*"id"\s*:\s*"?(\d{1,15})"?\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail)
+  const id = first?.[1] ?? last?.[1]
+  return id === undefined ? undefined : Number(id)
+}
+
+/** What one line of a server's standard output holds. */
+export type Line =
+  | { readonly _tag: "Message"; readonly message: unknown; readonly noise: string | undefined }
+  | { readonly _tag: "Noise" }
+
+/**
+ * Parses a line. Log text in front of a message or behind it does not lose the message.
+ */
+export const parseLine = (text: string): Line => {
+  const whole = parseJson(text)
+  if (whole !== undefined) return { _tag: "Message", message: whole.value, noise: undefined }
+  const start = text.indexOf("{\"")
+  const end = text.lastIndexOf("}")
+  if (start === -1 || end < start) return { _tag: "Noise" }
+  const inner = parseJson(text.slice(start, end + 1))
+  return inner === undefined
+    ? { _tag: "Noise" }
+    : { _tag: "Message", message: inner.value, noise: text.slice(0, start) + text.slice(end + 1) }
+}
+
+const parseJson = (text: string): { readonly value: unknown } | undefined => {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}

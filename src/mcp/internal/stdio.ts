@@ -1,0 +1,239 @@
+/**
+ * The stdio transport: a server that is a child process, one message a line.
+ *
+ * Its end, in order, each step bounded: what is queued is written, standard input is closed, the process may leave by
+ * itself, its whole group gets SIGTERM, then SIGKILL. A server that ends by itself takes the same way, so that nothing of
+ * its group stays behind.
+ *
+ * https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import type * as PlatformError from "effect/PlatformError"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { McpError, ProcessExited, SpawnFailed } from "../McpError.ts"
+import { inherited } from "./environment.ts"
+import { MAX_QUEUED_BYTES, STDERR_TAIL_BYTES } from "./limits.ts"
+import { idOfOversized, makeLineReader, parseLine } from "./lines.ts"
+import { makeOutbox, type Outbox } from "./outbox.ts"
+import { reaperOf } from "./reaper.ts"
+import { excerpt, redactor, shown } from "./shown.ts"
+import type { Transport, TransportHandlers } from "./transport.ts"
+
+export interface StdioOptions {
+  readonly command: string
+  readonly args: ReadonlyArray<string | Redacted.Redacted<string>>
+  readonly env: Readonly<Record<string, string | Redacted.Redacted<string> | undefined>>
+  readonly cwd: string | undefined
+  readonly maxMessageBytes: number
+  /** How long the process may take to leave after its input ended, and again after SIGTERM. */
+  readonly closeGraceMillis: number
+}
+
+/** After the process ended: how long what it still wrote may take to arrive. After its output ended: the exit. */
+const LAST_WORDS_MILLIS = 500
+
+/** How long queued output may take to leave when closing. */
+const FLUSH_MILLIS = 200
+
+export const makeStdio: (
+  options: StdioOptions,
+  server: string | undefined
+) => Effect.Effect<Transport, never, ChildProcessSpawner> = Effect.fnUntraced(function*(options, server) {
+  const spawner = yield* ChildProcessSpawner
+  const env = { ...(yield* inherited), ...options.env }
+  const redact = redactor(secretsOf(options))
+  const label = redact(commandLine(options))
+  const name = server ?? label
+  let outbox: Outbox | undefined
+
+  const command = ChildProcess.make(options.command, options.args, {
+    env,
+    cwd: options.cwd,
+    forceKillAfter: options.closeGraceMillis
+  })
+
+  const spawnFailed = (cause: PlatformError.PlatformError): McpError => {
+    const path = env["PATH"]
+    return new McpError({
+      server: name,
+      reason: new SpawnFailed({
+        command: options.command,
+        ...(typeof path === "string" ? { path } : {}),
+        ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+        detail: redact(reasonOf(cause))
+      })
+    })
+  }
+
+  /** The process, in a Scope of its own that ends with it. */
+  const start = Effect.fnUntraced(
+    function*(handlers: TransportHandlers): Effect.fn.Return<void, McpError, Scope.Scope> {
+      const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
+      const reaper = yield* Scope.provide(reaperOf(spawner), scope)
+      let pgid = 0
+      yield* Scope.addFinalizer(scope, Effect.sync(() => reaper.release(pgid)))
+      const handle = yield* spawner.spawn(command).pipe(
+        Effect.tap((handle) => Effect.sync(() => reaper.watch(pgid = handle.pid))),
+        Effect.uninterruptible,
+        Scope.provide(scope),
+        Effect.mapError(spawnFailed)
+      )
+      const exited = yield* Deferred.make<Ending>()
+      yield* Effect.forkIn(Effect.flatMap(endingOf(handle), (ending) => Deferred.succeed(exited, ending)), scope)
+
+      const box = makeOutbox(MAX_QUEUED_BYTES)
+      outbox = box
+      const writer = yield* Effect.forkIn(Effect.ignore(Stream.run(box.bytes, handle.stdin)), scope, {
+        startImmediately: true
+      })
+      const tail = makeTail(STDERR_TAIL_BYTES)
+      const readingErrors = yield* Effect.forkIn(
+        Effect.ignore(Stream.runForEachArray(handle.stderr, (chunks) => Effect.sync(() => chunks.forEach(tail.add)))),
+        scope
+      )
+
+      const reader = makeLineReader(options.maxMessageBytes, {
+        line(text) {
+          const line = parseLine(text)
+          if (line._tag === "Noise") {
+            return handlers.diagnostic({ kind: "noise", message: `not a message: ${excerpt(redact(text), 200)}` })
+          }
+          if (line.noise !== undefined) {
+            handlers.diagnostic({
+              kind: "noise",
+              message: `text around a message: ${excerpt(redact(line.noise), 200)}`
+            })
+          }
+          handlers.receive(line.message)
+        },
+        oversized(head, end) {
+          handlers.oversized(idOfOversized(head, end), options.maxMessageBytes)
+        }
+      })
+      const reading = yield* Effect.forkIn(
+        Effect.andThen(
+          Effect.ignore(
+            Stream.runForEachArray(handle.stdout, (chunks) => Effect.sync(() => chunks.forEach(reader.feed)))
+          ),
+          Effect.sync(reader.end)
+        ),
+        scope
+      )
+
+      // Added last, so it runs while the output is still read: a server that is busy writing can finish and leave.
+      yield* Scope.addFinalizer(
+        scope,
+        Effect.gen(function*() {
+          box.end()
+          yield* Effect.ignore(Effect.timeoutOption(Fiber.join(writer), FLUSH_MILLIS))
+          // Interrupting it destroys the pipe, which is an end of input, too.
+          yield* Fiber.interrupt(writer)
+          yield* Effect.timeoutOption(Deferred.await(exited), options.closeGraceMillis)
+        })
+      )
+
+      // Whichever comes first, the end of the process or of its output, the other gets a moment to follow.
+      yield* Effect.raceFirst(Deferred.await(exited), Fiber.await(reading)).pipe(
+        Effect.andThen(
+          Effect.timeoutOption(
+            Effect.andThen(Effect.andThen(Fiber.await(reading), Fiber.await(readingErrors)), Deferred.await(exited)),
+            LAST_WORDS_MILLIS
+          )
+        ),
+        Effect.andThen(Effect.suspend(() => {
+          const ending = Deferred.isDoneUnsafe(exited) ? Deferred.await(exited) : Effect.succeed<Ending>({})
+          return Effect.map(ending, (ending) =>
+            handlers.closed(
+              new ProcessExited({ command: label, ...ending, stderr: redact(shown(tail.text())) })
+            ))
+        })),
+        Effect.andThen(Effect.uninterruptible(Scope.close(scope, Exit.void))),
+        Effect.forkScoped
+      )
+    }
+  )
+
+  const put: Transport["notify"] = (message) =>
+    Effect.suspend(() => outbox === undefined ? Effect.void : outbox.put(message))
+
+  return {
+    kind: "stdio",
+    label,
+    start,
+    request: put,
+    notify: put,
+    offer: (message) => outbox === undefined || outbox.offer(message),
+    agreed: () => {}
+  }
+})
+
+interface Ending {
+  readonly exitCode?: number
+  readonly signal?: string
+}
+
+const endingOf = (handle: ChildProcessHandle): Effect.Effect<Ending> =>
+  Effect.match(handle.exitCode, {
+    onSuccess: (exitCode) => ({ exitCode }),
+    // The spawner tells a death by signal in words only.
+    onFailure: (error) => {
+      const signal = /signal: '(SIG[A-Z0-9]+)'/.exec(reasonOf(error))?.[1]
+      return signal === undefined ? {} : { signal }
+    }
+  })
+
+const reasonOf = (error: PlatformError.PlatformError): string => {
+  const { cause } = error.reason
+  return cause instanceof Error ? cause.message : error.message
+}
+
+/** The last bytes of a stream. */
+const makeTail = (max: number): { readonly add: (chunk: Uint8Array) => void; readonly text: () => string } => {
+  const decoder = new TextDecoder("utf-8")
+  let chunks: Array<Uint8Array> = []
+  let size = 0
+  return {
+    add(chunk) {
+      const part = chunk.length > max ? chunk.slice(-max) : chunk
+      chunks.push(part)
+      size += part.length
+      while (chunks[0] !== undefined && size - chunks[0].length >= max) size -= chunks.shift()?.length ?? 0
+    },
+    text() {
+      const bytes = new Uint8Array(size)
+      let at = 0
+      for (const chunk of chunks) {
+        bytes.set(chunk, at)
+        at += chunk.length
+      }
+      chunks = [bytes]
+      // The cut may fall inside a character.
+      return decoder.decode(bytes.subarray(-max)).replace(/^\ufffd+/, "")
+    }
+  }
+}
+
+const secretsOf = (options: StdioOptions): ReadonlyArray<string> => [
+  ...options.args.flatMap((arg) => Redacted.isRedacted(arg) ? [Redacted.value(arg)] : secretOfArgument(arg)),
+  ...Object.values(options.env).flatMap((value) =>
+    value === undefined ? [] : Redacted.isRedacted(value) ? [Redacted.value(value)] : [value]
+  )
+]
+
+// `--api-key=…`: what such an option is given is secret, whoever wrote the configuration.
+const secretOfArgument = (arg: string): ReadonlyArray<string> => {
+  const value = /^-{0,2}[\w-]*(?:key|token|secret|password|passwd|auth)[\w-]*=(.+)$/is.exec(arg)?.[1]
+  return value === undefined ? [] : [value]
+}
+
+const commandLine = (options: StdioOptions): string =>
+  [options.command, ...options.args.map((arg) => Redacted.isRedacted(arg) ? "<redacted>" : arg)]
+    .map((word) => /^[\w@%+=:,./<>-]+$/.test(word) ? word : JSON.stringify(word))
+    .join(" ")
