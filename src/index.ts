@@ -3,4 +3,63 @@
  *
  * @since 0.1.0
  */
-export {}
+
+/**
+ * @since 0.1.0
+ */
+export * as Permission from "./tools/Permission.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as PermissionPolicy from "./tools/PermissionPolicy.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as RegistrationError from "./tools/RegistrationError.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as Tool from "./tools/Tool.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ToolContext from "./tools/ToolContext.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ToolError from "./tools/ToolError.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ToolInvocation from "./tools/ToolInvocation.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ToolOutput from "./tools/ToolOutput.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ToolRegistry from "./tools/ToolRegistry.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ToolSettings from "./tools/ToolSettings.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ToolSnapshot from "./tools/ToolSnapshot.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ToolkitBridge from "./tools/ToolkitBridge.ts"

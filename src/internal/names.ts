@@ -1,0 +1,22 @@
+/*
+ * Names that model providers accept for tools.
+ */
+import * as Hash from "effect/Hash"
+
+const VALID = /^[a-zA-Z0-9_-]{1,64}$/
+const MAX_LENGTH = 64
+
+/** Whether every provider accepts the name. */
+export const isValid = (name: string): boolean => VALID.test(name)
+
+/**
+ * A name every provider accepts: the same where it already is, otherwise a
+ * readable form with a digest of the original, so that two originals do not
+ * meet. Whoever maps keeps the original; the digest makes the way back unique.
+ */
+export const toValid = (name: string): string => {
+  if (isValid(name)) return name
+  const digest = (Hash.string(name) >>> 0).toString(36).padStart(7, "0")
+  const readable = name.normalize("NFKD").replaceAll(/[^a-zA-Z0-9_-]+/g, "_")
+  return `${readable.slice(0, MAX_LENGTH - digest.length - 1)}_${digest}`
+}

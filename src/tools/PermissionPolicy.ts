@@ -1,0 +1,284 @@
+/**
+ * Decides whether a tool call may run.
+ *
+ * The policy is asked before anything of the tool runs, its schema included. It
+ * fails closed: a policy that fails or dies denies, and so does a question that
+ * nobody answers.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { Permission } from "./Permission.ts"
+import type { Definition } from "./Tool.ts"
+
+// =============================================================================
+// Models
+// =============================================================================
+
+/**
+ * The call may run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Allow {
+  readonly _tag: "Allow"
+}
+
+/**
+ * The call may not run. `explanation` is for people; the model is not told.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Deny {
+  readonly _tag: "Deny"
+  readonly explanation: string
+}
+
+/**
+ * Somebody has to decide: the registry asks its `Approver`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Ask {
+  readonly _tag: "Ask"
+  readonly question: string
+}
+
+/**
+ * A policy's answer.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Decision = Allow | Deny | Ask
+
+/**
+ * What a policy decides from.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Request {
+  readonly tool: Definition
+  /** The JSON arguments as they came, not validated. */
+  readonly input: unknown
+  readonly sessionId: string
+  readonly traceId: string
+  readonly toolCallId: string
+  /** The turn of the conversation, counted from 1; 0 outside of one. */
+  readonly turn: number
+}
+
+/**
+ * The call may run.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const allow: Decision = { _tag: "Allow" }
+
+/**
+ * The call may not run, and why.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const deny = (explanation: string): Decision => ({ _tag: "Deny", explanation })
+
+/**
+ * The `Approver` decides; `question` is what it is asked.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const ask = (question: string): Decision => ({ _tag: "Ask", question })
+
+// =============================================================================
+// Services
+// =============================================================================
+
+/**
+ * The policy in force. Several registries can share one.
+ *
+ * **Example** (A policy of one's own)
+ *
+ * ```ts run
+ * import { PermissionPolicy } from "agcore"
+ * import { Effect } from "effect"
+ *
+ * const OfficeHours = PermissionPolicy.layerCheck((request) =>
+ *   Effect.succeed(
+ *     request.tool.name === "deploy" ? PermissionPolicy.ask("Deploy now?") : PermissionPolicy.allow
+ *   )
+ * )
+ *
+ * const program = PermissionPolicy.PermissionPolicy.useSync((policy) => typeof policy.check).pipe(
+ *   Effect.provide(OfficeHours)
+ * )
+ *
+ * await Effect.runPromise(program) // => "function"
+ * ```
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class PermissionPolicy extends Context.Service<PermissionPolicy, {
+  /** Decides on one call. A defect denies. */
+  readonly check: (request: Request) => Effect.Effect<Decision>
+}>()("agcore/tools/PermissionPolicy") {}
+
+/**
+ * Answers a policy's questions: a person, or what stands in for one. `true` lets
+ * the call run; a defect, or silence for `ApprovalTimeout`, denies it.
+ *
+ * Default: nobody is there, so every question is answered with no.
+ *
+ * @category references
+ * @since 0.1.0
+ */
+export const Approver: Context.Reference<(request: Request, question: string) => Effect.Effect<boolean>> = Context
+  .Reference<(request: Request, question: string) => Effect.Effect<boolean>>(
+    "agcore/tools/PermissionPolicy/Approver",
+    { defaultValue: () => () => Effect.succeed(false) }
+  )
+
+/**
+ * How long the `Approver` may take before its silence denies the call. Default
+ * 5 minutes.
+ *
+ * @category references
+ * @since 0.1.0
+ */
+export const ApprovalTimeout: Context.Reference<Duration.Duration> = Context.Reference<Duration.Duration>(
+  "agcore/tools/PermissionPolicy/ApprovalTimeout",
+  { defaultValue: () => Duration.minutes(5) }
+)
+
+// =============================================================================
+// Rules
+// =============================================================================
+
+/**
+ * Rules by permission. Default: read and network are allowed, delete and shell
+ * denied, and a tool that declares nothing is allowed.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export class PermissionConfig extends Schema.Class<PermissionConfig>("agcore/tools/PermissionConfig")({
+  /** Permissions that are granted. Empty: whatever is not denied is decided by `allowUnspecified`. */
+  allowed: Schema.Array(Permission).pipe(Schema.withConstructorDefault(Effect.succeed(["read", "network"] as const))),
+  /** Permissions that are refused, whatever else is said of them. */
+  denied: Schema.Array(Permission).pipe(Schema.withConstructorDefault(Effect.succeed(["delete", "shell"] as const))),
+  /** What happens where nothing is said: tools that declare no permission, and an empty `allowed`. */
+  allowUnspecified: Schema.Boolean.pipe(Schema.withConstructorDefault(Effect.succeed(true)))
+}) {}
+
+/**
+ * Applies rules to one permission: denied wins, then allowed; a list of allowed
+ * permissions excludes what it does not name, an empty one leaves it to
+ * `allowUnspecified`.
+ *
+ * @category rules
+ * @since 0.1.0
+ */
+export const isAllowed = (config: PermissionConfig, permission: Permission): boolean =>
+  !config.denied.includes(permission) &&
+  (config.allowed.includes(permission) || (config.allowed.length === 0 && config.allowUnspecified))
+
+/**
+ * Applies rules to all permissions a tool declares: one refused permission
+ * refuses the tool.
+ *
+ * **Example** (Denied wins over allowed)
+ *
+ * ```ts run
+ * import { PermissionPolicy } from "agcore"
+ *
+ * const config = new PermissionPolicy.PermissionConfig({ allowed: ["read", "write"], denied: ["write"] })
+ *
+ * PermissionPolicy.decide(config, ["read"])._tag // => "Allow"
+ * PermissionPolicy.decide(config, ["read", "write"])._tag // => "Deny"
+ * ```
+ *
+ * @category rules
+ * @since 0.1.0
+ */
+export const decide = (config: PermissionConfig, permissions: ReadonlyArray<Permission>): Decision => {
+  if (permissions.length === 0) {
+    return config.allowUnspecified ? allow : deny("it declares no permission, and that is not allowed")
+  }
+  const refused = permissions.filter((permission) => !isAllowed(config, permission))
+  return refused.length === 0 ? allow : deny(`it needs ${refused.join(", ")}`)
+}
+
+// =============================================================================
+// Layers
+// =============================================================================
+
+/**
+ * Decides by rules, the default ones where nothing else is said.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (
+  config?: {
+    readonly allowed?: ReadonlyArray<Permission> | undefined
+    readonly denied?: ReadonlyArray<Permission> | undefined
+    readonly allowUnspecified?: boolean | undefined
+  }
+): Layer.Layer<PermissionPolicy> => {
+  const defaults = new PermissionConfig({})
+  const rules = new PermissionConfig({
+    allowed: config?.allowed ?? defaults.allowed,
+    denied: config?.denied ?? defaults.denied,
+    allowUnspecified: config?.allowUnspecified ?? defaults.allowUnspecified
+  })
+  return layerCheck((request) => Effect.succeed(decide(rules, request.tool.permissions)))
+}
+
+/**
+ * Allows every call: the explicit way to check nothing.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerAllowAll: Layer.Layer<PermissionPolicy> = Layer.succeed(PermissionPolicy, {
+  check: () => Effect.succeed(allow)
+})
+
+/**
+ * Decides by a function; what it requires is captured when the Layer is built.
+ * A function that fails or dies denies, and the cause is logged.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerCheck = <E = never, R = never>(
+  check: (request: Request) => Effect.Effect<Decision, E, R>
+): Layer.Layer<PermissionPolicy, never, R> =>
+  Layer.effect(
+    PermissionPolicy,
+    Effect.contextWith((context: Context.Context<R>) =>
+      Effect.succeed({
+        check: (request) =>
+          Effect.suspend(() => check(request)).pipe(
+            Effect.provideContext(context),
+            Effect.catchCause((cause) =>
+              Effect.as(
+                Effect.logError(`The policy failed to decide on "${request.tool.name}"`, cause),
+                deny("the policy failed to decide")
+              )
+            )
+          )
+      })
+    )
+  )

@@ -1,0 +1,527 @@
+/**
+ * Tools: a definition a model can read, and an implementation a Layer provides.
+ *
+ * `Tool.Service` describes a tool by Schema; its implementation is a Layer, so a
+ * test provides another one. `Tool.dynamic` takes JSON Schema that is known at
+ * run time only. A registry accepts both.
+ *
+ * A handler keeps the services it was built with; of the caller it sees the
+ * `ToolContext`, a `Scope` of its own, the span and the runtime's references.
+ *
+ * @since 0.1.0
+ */
+import * as AiTool from "effect/ai/Tool"
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as JsonSchema from "effect/JsonSchema"
+import * as Layer from "effect/Layer"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as HandlerContext from "../internal/handlerContext.ts"
+import * as Validator from "../internal/jsonSchema.ts"
+import * as ParametersSchema from "../internal/parametersSchema.ts"
+import type { Permission } from "./Permission.ts"
+import type { ToolContext } from "./ToolContext.ts"
+import { ExecutionFailed, InvalidArguments, isToolError, ToolError } from "./ToolError.ts"
+import * as ToolOutput from "./ToolOutput.ts"
+
+const TypeId = "~agcore/tools/Tool" as const
+
+// =============================================================================
+// Models
+// =============================================================================
+
+/**
+ * What a tool is, without what it does: the part models, policies and people
+ * see.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Definition<out Name extends string = string> {
+  readonly name: Name
+  readonly description: string
+  /** JSON Schema of the arguments; its root is an object. */
+  readonly inputSchema: JsonSchema.JsonSchema
+  /** What the tool may do; empty means it does not say. */
+  readonly permissions: ReadonlyArray<Permission>
+  readonly tags: ReadonlyArray<string>
+  readonly category: string | undefined
+  readonly version: string | undefined
+  /** Hint: changes nothing. */
+  readonly readonly: boolean
+  /** Hint: may destroy or overwrite. */
+  readonly destructive: boolean
+  /** Hint: a second equal call changes nothing more. */
+  readonly idempotent: boolean
+  /** Hint: reaches beyond the application's own data. */
+  readonly openWorld: boolean
+  /** The tool's own limit of time, before the caller's. */
+  readonly timeout: Duration.Input | undefined
+}
+
+/**
+ * A call whose arguments were accepted, ready to run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Prepared {
+  /** Calls with the same key run one after the other. */
+  readonly exclusivityKey: string | undefined
+  /** Runs the handler; succeeds with the encoded result. */
+  readonly run: Effect.Effect<ToolOutput.Final<Schema.Json>, ToolError, CallServices>
+}
+
+/**
+ * What a registry runs: decodes JSON arguments, then runs the handler.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Implementation {
+  /** Fails with `InvalidArguments` when the arguments do not fit. */
+  readonly prepare: (args: unknown) => Effect.Effect<Prepared, ToolError>
+}
+
+/**
+ * Anything a registry accepts: a definition, and an effect that yields the
+ * implementation. `R` is what that effect needs.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Tool<out R = never> {
+  readonly [TypeId]: typeof TypeId
+  readonly definition: Definition
+  readonly implementation: Effect.Effect<Implementation, never, R>
+  /** Why the tool cannot be offered, if its schema is unusable. */
+  readonly schemaProblem: string | undefined
+}
+
+/**
+ * What a set of tools needs to be registered.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type Requirements<T> = T extends Tool<infer R> ? R : never
+
+/**
+ * The function behind a tool. It gets decoded parameters and answers with the
+ * tool's success, a `ToolOutput.Final` around it, the tool's typed failure, or
+ * a `ToolError` of its choice.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Handler<
+  Parameters extends Schema.Constraint,
+  Success extends Schema.Constraint,
+  Failure extends Schema.Constraint,
+  R
+> = (
+  parameters: Parameters["Type"]
+) => Effect.Effect<Success["Type"] | ToolOutput.Final<Success["Type"]>, Failure["Type"] | ToolError, R>
+
+/**
+ * What describes a tool besides its name and schemas.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface DefinitionOptions<in Parameters = never> {
+  /** What the tool does, for the model. */
+  readonly description: string
+  /** What the tool may do. Default: none, which policies treat as unspecified. */
+  readonly permissions?: ReadonlyArray<Permission> | undefined
+  /** For finding and filtering. Default: none. */
+  readonly tags?: ReadonlyArray<string> | undefined
+  /** For grouping. Default: none. */
+  readonly category?: string | undefined
+  /** For people. Default: none. */
+  readonly version?: string | undefined
+  /** Hint: changes nothing. Default `false`. */
+  readonly readonly?: boolean | undefined
+  /** Hint: may destroy or overwrite. Default `true` unless `readonly`. */
+  readonly destructive?: boolean | undefined
+  /** Hint: a second equal call changes nothing more. Default `false`. */
+  readonly idempotent?: boolean | undefined
+  /** Hint: reaches beyond the application's own data. Default `true`. */
+  readonly openWorld?: boolean | undefined
+  /** Limit of one run, before the caller's. Default: the caller's. */
+  readonly timeout?: Duration.Input | undefined
+  /** Calls whose key is equal run one after the other. Default: none. */
+  readonly exclusive?: string | ((parameters: Parameters) => string) | undefined
+}
+
+/**
+ * Services that each call of a handler gets of its own.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type CallServices = ToolContext | Scope.Scope
+
+/**
+ * Services of a handler that are captured when its tool is built.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type Captured<R> = Exclude<R, CallServices>
+
+/**
+ * Options of `Tool.Service`.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface ServiceOptions<
+  Parameters extends Schema.Constraint,
+  Success extends Schema.Constraint,
+  Failure extends Schema.Constraint
+> extends DefinitionOptions<Parameters["Type"]> {
+  /** The arguments; an object. Default: no arguments. */
+  readonly parameters?: Parameters | undefined
+  /** The result. Default: nothing. */
+  readonly success?: Success | undefined
+  /** A typed failure the model is told about. Default: the handler cannot fail. */
+  readonly failure?: Failure | undefined
+}
+
+/**
+ * Services that a tool's schemas need to read arguments and write results.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type SchemaServices<
+  Parameters extends Schema.Constraint,
+  Success extends Schema.Constraint,
+  Failure extends Schema.Constraint
+> = Parameters["DecodingServices"] | Success["EncodingServices"] | Failure["EncodingServices"]
+
+/**
+ * The class that `Tool.Service` makes: a service key, a tool, and the way to
+ * implement it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ServiceClass<
+  Self,
+  Name extends string,
+  Parameters extends Schema.Constraint,
+  Success extends Schema.Constraint,
+  Failure extends Schema.Constraint
+> extends Context.ServiceClass<Self, string, Implementation>, Tool<Self> {
+  readonly definition: Definition<Name>
+  readonly parameters: Parameters
+  readonly success: Success
+  readonly failure: Failure
+
+  /** Implements the tool by a handler. */
+  readonly layer: <R = never>(
+    handler: Handler<Parameters, Success, Failure, R>
+  ) => Layer.Layer<Self, never, Captured<R> | SchemaServices<Parameters, Success, Failure>>
+
+  /** Implements the tool by an effect that builds the handler once. */
+  readonly layerEffect: <E, RX, R = never>(
+    build: Effect.Effect<Handler<Parameters, Success, Failure, R>, E, RX>
+  ) => Layer.Layer<
+    Self,
+    E,
+    Exclude<RX, Scope.Scope> | Captured<R> | SchemaServices<Parameters, Success, Failure>
+  >
+}
+
+// =============================================================================
+// Constructors
+// =============================================================================
+
+/**
+ * Defines a tool as a service. `Self` is the class being defined; the types of
+ * parameters, success and failure come from the schemas.
+ *
+ * Arguments and results travel as JSON through `Schema.toCodecJson`.
+ *
+ * **Example** (Defining and implementing a tool)
+ *
+ * ```ts run
+ * import { Permission, PermissionPolicy, Tool, ToolRegistry } from "agcore"
+ * import { Effect, Layer, Schema } from "effect"
+ *
+ * class Add extends Tool.Service<Add>()("add", {
+ *   description: "Adds two numbers",
+ *   parameters: Schema.Struct({ a: Schema.Finite, b: Schema.Finite }),
+ *   success: Schema.Finite,
+ *   permissions: [Permission.Read],
+ *   readonly: true
+ * }) {}
+ *
+ * const AddLive = Add.layer(({ a, b }) => Effect.succeed(a + b))
+ *
+ * const program = Effect.gen(function*() {
+ *   const registry = yield* ToolRegistry.ToolRegistry
+ *   const invocation = yield* registry.invoke({ id: "call-1", name: "add", params: { a: 1, b: 2 } })
+ *   return invocation.output
+ * }).pipe(
+ *   Effect.provide(ToolRegistry.layer(Add).pipe(Layer.provide([AddLive, PermissionPolicy.layer()])))
+ * )
+ *
+ * await Effect.runPromise(program) // => 3
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const Service = <Self = never>(): <
+  const Name extends string,
+  Parameters extends Schema.Constraint = AiTool.EmptyParams,
+  Success extends Schema.Constraint = Schema.Void,
+  Failure extends Schema.Constraint = Schema.Never
+>(
+  name: Name,
+  options: ServiceOptions<Parameters, Success, Failure>
+) => ServiceClass<Self, Name, Parameters, Success, Failure> =>
+<
+  const Name extends string,
+  Parameters extends Schema.Constraint = AiTool.EmptyParams,
+  Success extends Schema.Constraint = Schema.Void,
+  Failure extends Schema.Constraint = Schema.Never
+>(name: Name, options: ServiceOptions<Parameters, Success, Failure>) => {
+  // The defaults of the type parameters are exactly these schemas.
+  const parameters = (options.parameters ?? AiTool.EmptyParams) as Parameters
+  const success = (options.success ?? Schema.Void) as Success
+  const failure = (options.failure ?? Schema.Never) as Failure
+  const inputSchema = ParametersSchema.fromSchema(parameters)
+
+  const service = Context.Service<Self, Implementation>()(`agcore/tools/Tool/${name}#${nextServiceId++}`)
+
+  const implement = <R>(handler: Handler<Parameters, Success, Failure, R>) =>
+    Effect.contextWith((context: Context.Context<Captured<R> | SchemaServices<Parameters, Success, Failure>>) =>
+      Effect.succeed(makeImplementation<
+        Parameters["Type"],
+        Success["Type"],
+        Success,
+        Failure,
+        Captured<R> | SchemaServices<Parameters, Success, Failure>
+      >({
+        name,
+        decode: Schema.decodeUnknownEffect(Schema.toCodecJson(parameters)),
+        success,
+        failure,
+        exclusive: options.exclusive,
+        handler: splitServices(handler),
+        context
+      }))
+    )
+
+  const statics: Omit<ServiceClass<Self, Name, Parameters, Success, Failure>, keyof typeof service> = {
+    [TypeId]: TypeId,
+    definition: makeDefinition(name, inputSchema, options),
+    schemaProblem: Result.isFailure(inputSchema) ? inputSchema.failure : undefined,
+    implementation: service,
+    parameters,
+    success,
+    failure,
+    layer: (handler) => Layer.effect(service, implement(handler)),
+    layerEffect: (build) => Layer.effect(service, Effect.flatMap(build, implement))
+  }
+  // The class keeps its type; what it lacks of the interface is added here.
+  return Object.assign(service, statics) as ServiceClass<Self, Name, Parameters, Success, Failure>
+}
+
+/**
+ * Options of `Tool.dynamic`.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface DynamicOptions<R, Failure extends Schema.Constraint = Schema.Never>
+  extends DefinitionOptions<Readonly<Record<string, unknown>>>
+{
+  readonly name: string
+  /** JSON Schema of the arguments, 2020-12 or draft-07 by its `$schema`. */
+  readonly inputSchema: JsonSchema.JsonSchema
+  /** A typed failure the model is told about. Default: the handler cannot fail. */
+  readonly failure?: Failure | undefined
+  /**
+   * What becomes of a schema that cannot be compiled: `fail` refuses the tool at
+   * registration, `unchecked` passes the arguments as they come. Default `fail`.
+   */
+  readonly onInvalidSchema?: "fail" | "unchecked" | undefined
+  /** Gets the arguments as they came, answers with JSON. */
+  readonly handler: (
+    args: Readonly<Record<string, unknown>>
+  ) => Effect.Effect<Schema.Json | ToolOutput.Final<Schema.Json>, Failure["Type"] | ToolError, R>
+}
+
+/**
+ * Makes a tool from JSON Schema that is known at run time only.
+ *
+ * Arguments are validated against the schema before the handler runs.
+ *
+ * **Example** (A tool described by JSON Schema)
+ *
+ * ```ts run
+ * import { PermissionPolicy, Tool, ToolRegistry } from "agcore"
+ * import { Effect, Layer } from "effect"
+ *
+ * const echo = Tool.dynamic({
+ *   name: "echo",
+ *   description: "Repeats a text",
+ *   inputSchema: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+ *   handler: ({ text }) => Effect.succeed(String(text))
+ * })
+ *
+ * const program = Effect.gen(function*() {
+ *   const registry = yield* ToolRegistry.ToolRegistry
+ *   return yield* registry.invoke({ id: "1", name: "echo", params: { text: 1 } })
+ * }).pipe(
+ *   Effect.catchReason("ToolError", "InvalidArguments", (reason) => Effect.succeed(reason.issue)),
+ *   Effect.provide(ToolRegistry.layer(echo).pipe(Layer.provide(PermissionPolicy.layer())))
+ * )
+ *
+ * await Effect.runPromise(program) // => "text: must be string"
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const dynamic = <R = never, Failure extends Schema.Constraint = Schema.Never>(
+  options: DynamicOptions<R, Failure>
+): Tool<Captured<R> | Failure["EncodingServices"]> => {
+  const inputSchema = ParametersSchema.fromJsonSchema(options.inputSchema)
+  const validate = Result.flatMap(inputSchema, Validator.compile)
+  const unchecked = options.onInvalidSchema === "unchecked"
+  return {
+    [TypeId]: TypeId,
+    definition: makeDefinition(options.name, inputSchema, options),
+    schemaProblem: Result.isFailure(inputSchema)
+      ? inputSchema.failure
+      : Result.isFailure(validate) && !unchecked
+      ? validate.failure
+      : undefined,
+    implementation: Effect.contextWith((context: Context.Context<Captured<R> | Failure["EncodingServices"]>) =>
+      Effect.succeed(makeImplementation<
+        Readonly<Record<string, unknown>>,
+        Schema.Json,
+        typeof Schema.Json,
+        Failure,
+        Captured<R> | Failure["EncodingServices"]
+      >({
+        name: options.name,
+        decode: (args) => {
+          if (!Predicate.isObject(args)) return Effect.fail({ message: "expected an object" })
+          const issue = Result.isSuccess(validate) ? validate.success(args) : undefined
+          return issue === undefined ? Effect.succeed(args) : Effect.fail({ message: issue })
+        },
+        success: Schema.Json,
+        // The default of the type parameter is exactly this schema.
+        failure: (options.failure ?? Schema.Never) as Failure,
+        exclusive: options.exclusive,
+        handler: splitServices(options.handler),
+        context
+      }))
+    )
+  }
+}
+
+/**
+ * Returns whether a value is a tool that a registry accepts.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isTool = (u: unknown): u is Tool<unknown> => Predicate.hasProperty(u, TypeId)
+
+// =============================================================================
+// Internals
+// =============================================================================
+
+// Two classes of one name are two services: a test's tool never takes the slot
+// of another test's.
+let nextServiceId = 0
+
+const makeDefinition = <const Name extends string>(
+  name: Name,
+  inputSchema: Result.Result<JsonSchema.JsonSchema, string>,
+  options: DefinitionOptions
+): Definition<Name> => ({
+  name,
+  description: options.description,
+  inputSchema: Result.getOrElse(inputSchema, () => ({ type: "object" })),
+  permissions: options.permissions ?? [],
+  tags: options.tags ?? [],
+  category: options.category,
+  version: options.version,
+  readonly: options.readonly ?? false,
+  destructive: options.destructive ?? options.readonly !== true,
+  idempotent: options.idempotent ?? false,
+  openWorld: options.openWorld ?? true,
+  timeout: options.timeout
+})
+
+// What a handler needs is what it captures and what its call brings: TypeScript
+// does not see that excluding a type and adding it again changes nothing.
+const splitServices = <A, B, E, R>(
+  handler: (parameters: A) => Effect.Effect<B, E, R>
+): (parameters: A) => Effect.Effect<B, E, Captured<R> | CallServices> =>
+  handler as (parameters: A) => Effect.Effect<B, E, Captured<R> | CallServices>
+
+const makeImplementation = <A, B, Success extends Schema.Constraint, Failure extends Schema.Constraint, R>(
+  options: {
+    readonly name: string
+    readonly decode: (args: unknown) => Effect.Effect<A, { readonly message: string }, R>
+    readonly success: Success
+    readonly failure: Failure
+    readonly exclusive: string | ((parameters: A) => string) | undefined
+    readonly handler: (
+      parameters: A
+    ) => Effect.Effect<B | ToolOutput.Final<B>, Failure["Type"] | ToolError, R | CallServices>
+    readonly context: Context.Context<R | Success["EncodingServices"] | Failure["EncodingServices"]>
+  }
+): Implementation => {
+  const withServices = HandlerContext.provider(options.context)
+  const encodeSuccess = Schema.encodeUnknownEffect(Schema.toCodecJson(options.success))
+  const encodeFailure = Schema.encodeUnknownEffect(Schema.toCodecJson(options.failure))
+
+  const fail = (reason: ExecutionFailed | InvalidArguments) => new ToolError({ toolName: options.name, reason })
+  const unfit = (cause: unknown) => fail(new ExecutionFailed({ origin: "result", cause }))
+
+  const tellFailure = (error: ToolError | Failure["Type"]) =>
+    isToolError(error)
+      ? Effect.fail(error)
+      : encodeFailure(error).pipe(
+        Effect.mapError(unfit),
+        Effect.flatMap((failure) => Effect.fail(fail(new ExecutionFailed({ origin: "failure", failure }))))
+      )
+
+  const run = (parameters: A) =>
+    options.handler(parameters).pipe(
+      Effect.catch(tellFailure),
+      Effect.flatMap((answer) => {
+        const output: ToolOutput.Final<unknown> = ToolOutput.isFinal(answer) ? answer : ToolOutput.final(answer)
+        return encodeSuccess(output.value).pipe(
+          Effect.map((value) => ({ ...output, value })),
+          Effect.mapError(unfit)
+        )
+      })
+    )
+
+  return {
+    prepare: (args) =>
+      withServices<A, { readonly message: string }, never>(options.decode(args)).pipe(
+        Effect.mapError(({ message }) => fail(new InvalidArguments({ issue: message, input: args }))),
+        Effect.map((parameters) => ({
+          exclusivityKey: typeof options.exclusive === "function" ? options.exclusive(parameters) : options.exclusive,
+          run: withServices<ToolOutput.Final<Schema.Json>, ToolError, CallServices>(run(parameters))
+        }))
+      )
+  }
+}

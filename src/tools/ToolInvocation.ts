@@ -1,0 +1,63 @@
+/**
+ * One call of a tool, and what became of it.
+ *
+ * Both are plain data: they can be stored and sent, and keep nothing alive.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Schema from "effect/Schema"
+import { ToolError } from "./ToolError.ts"
+
+/**
+ * A request to run a tool, as a model makes it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ToolCall {
+  /** The label the model gave to the call. Not an identity: servers repeat them. */
+  readonly id: string
+  readonly name: string
+  /** JSON arguments as they came; a string where they are not JSON. */
+  readonly params: unknown
+  /** The turn of the conversation, counted from 1. Default 0: outside of one. */
+  readonly turn?: number | undefined
+  /** The position among the calls of the turn, counted from 0. Default 0. */
+  readonly index?: number | undefined
+}
+
+/**
+ * The record of a call that was answered: its outcome, whole, and what a model
+ * is told of it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export class ToolInvocation extends Schema.Class<ToolInvocation>("agcore/tools/ToolInvocation")({
+  toolCallId: Schema.String,
+  toolName: Schema.String,
+  /** The turn of the conversation, counted from 1; 0 outside of one. */
+  turn: Schema.Finite,
+  /** The position among the calls of the turn, counted from 0. */
+  index: Schema.Finite,
+  /** The JSON arguments as they came. */
+  input: Schema.Unknown,
+  /** The whole encoded result; absent if the call failed without one. */
+  output: Schema.optionalKey(Schema.Json),
+  /** Why the call failed, if it did. */
+  error: Schema.optionalKey(ToolError),
+  /** What a model is told: the result or the failure, cut to the limit. */
+  result: Schema.Json,
+  /** Text and files that a model is shown in place of `result`. */
+  modelOutput: Schema.optionalKey(Schema.Array(Prompt.ToolModelOutputPart)),
+  /** Whether `result` or `modelOutput` was cut. */
+  truncated: Schema.Boolean,
+  /** How long the tool ran; 0 if it never started. */
+  durationMillis: Schema.Finite
+}) {
+  /** Whether the call failed, for whatever reason. */
+  get isFailure(): boolean {
+    return this.error !== undefined
+  }
+}

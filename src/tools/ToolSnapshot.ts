@@ -1,0 +1,124 @@
+/**
+ * The tools of one moment: immutable, in a stable order, ready to be offered to
+ * a model and to admit its calls.
+ *
+ * A turn of a conversation uses one snapshot from its first byte to its last
+ * result, whatever changes in the registry meanwhile.
+ *
+ * @since 0.1.0
+ */
+import type * as AiTool from "effect/ai/Tool"
+import type * as Toolkit from "effect/ai/Toolkit"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import type * as Ref from "effect/Ref"
+import type * as Semaphore from "effect/Semaphore"
+import type { Definition } from "./Tool.ts"
+import type { ToolError } from "./ToolError.ts"
+import type { ToolCall, ToolInvocation } from "./ToolInvocation.ts"
+
+/**
+ * A registered tool.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ToolEntry {
+  /** The name that models use; unique in the registry. */
+  readonly name: string
+  /** The name the tool was defined with, where it had to be mapped. */
+  readonly originalName: string
+  readonly definition: Definition
+}
+
+/**
+ * Which tools to keep: those that fit every field that is given.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ToolFilter {
+  readonly names?: ReadonlyArray<string> | undefined
+  /** At least one of these. */
+  readonly tags?: ReadonlyArray<string> | undefined
+  /** One of these. */
+  readonly categories?: ReadonlyArray<string> | undefined
+  readonly where?: ((definition: Definition) => boolean) | undefined
+}
+
+/**
+ * What a call of the registry may say about its circumstances.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface InvokeOptions {
+  /** The conversation. Default: an id of the registry's own. */
+  readonly sessionId?: string | undefined
+  /** Default: the trace of the current span, or the session id. */
+  readonly traceId?: string | undefined
+  /** Limit of one run. A tool's own comes first. Default: `ToolSettings.Timeout`, 60 seconds. */
+  readonly timeout?: Duration.Input | undefined
+  /** What a model is told at the most. Default: `ToolSettings.MaxResultBytes`, 64 KiB. */
+  readonly maxResultBytes?: number | undefined
+  /** Hears of progress. Must not block: it is called from the tool's fiber. */
+  readonly onProgress?: ((value: unknown) => void) | undefined
+  /** Default: fresh for each call. */
+  readonly sharedState?: Ref.Ref<ReadonlyMap<string, unknown>> | undefined
+}
+
+/**
+ * A call that may run. `run` never fails: what happens is in the invocation.
+ * It takes a permit of `permits`, if given, once it holds its exclusivity key.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Accepted {
+  readonly _tag: "Accepted"
+  readonly call: ToolCall
+  readonly definition: Definition
+  readonly run: (permits?: Semaphore.Semaphore) => Effect.Effect<ToolInvocation>
+}
+
+/**
+ * A call that is answered without having run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Rejected {
+  readonly _tag: "Rejected"
+  readonly call: ToolCall
+  readonly error: ToolError
+  readonly invocation: ToolInvocation
+}
+
+/**
+ * The answer to a call, before anything of the tool has run.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Admission = Accepted | Rejected
+
+/**
+ * The tools of one moment.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface ToolSnapshot {
+  /** Grows with every change of the registry. */
+  readonly revision: number
+  /** In the order of their names: prompt caches depend on it. */
+  readonly entries: ReadonlyArray<ToolEntry>
+  readonly definitions: ReadonlyArray<Definition>
+  readonly get: (name: string) => ToolEntry | undefined
+  /** The tools for code that calls a `LanguageModel` itself; calls keep to policy, timeout and limits. */
+  readonly toolkit: Toolkit.WithHandler<Record<string, AiTool.Any>>
+  /** Finds the tool, asks the policy, decodes the arguments: in this order. */
+  readonly admit: (call: ToolCall, options?: InvokeOptions) => Effect.Effect<Admission>
+  /** The same moment with fewer tools. Equal sets are the same object. */
+  readonly filter: (filter: ToolFilter) => ToolSnapshot
+}

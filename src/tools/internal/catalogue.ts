@@ -1,0 +1,158 @@
+/*
+ * The state of a registry: an immutable set of tools, and the snapshot made of
+ * it once per revision.
+ */
+import * as AiTool from "effect/ai/Tool"
+import type * as Toolkit from "effect/ai/Toolkit"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import type { Definition, Implementation } from "../Tool.ts"
+import type { ToolCall } from "../ToolInvocation.ts"
+import type { RegistryChange } from "../ToolRegistry.ts"
+import type { Admission, InvokeOptions, ToolEntry, ToolFilter, ToolSnapshot } from "../ToolSnapshot.ts"
+
+export interface Item extends ToolEntry {
+  readonly implementation: Implementation
+}
+
+/** Admits a call of a tool that was found, or not. */
+export type Admit = (
+  item: Item | undefined,
+  available: () => ReadonlyArray<string>,
+  call: ToolCall,
+  options: InvokeOptions | undefined
+) => Effect.Effect<Admission>
+
+export interface Catalogue {
+  readonly admit: Admit
+  readonly revision: number
+  readonly items: ReadonlyMap<string, Item>
+  readonly snapshot: ToolSnapshot
+}
+
+/** How many narrowed snapshots of one revision are kept. */
+const MAX_FILTERED = 16
+
+export const empty = (admit: Admit): Catalogue => fromItems(admit, 0, new Map())
+
+export const add = (self: Catalogue, item: Item): Catalogue =>
+  fromItems(self.admit, self.revision + 1, new Map(self.items).set(item.name, item))
+
+/** Removes exactly these tools, not others that took their names since. */
+export const remove = (self: Catalogue, items: Iterable<Item>): Catalogue => {
+  const left = new Map(self.items)
+  for (const item of items) {
+    if (left.get(item.name) === item) left.delete(item.name)
+  }
+  return left.size === self.items.size ? self : fromItems(self.admit, self.revision + 1, left)
+}
+
+export const difference = (before: Catalogue, after: Catalogue): RegistryChange => ({
+  revision: after.revision,
+  registered: Array.from(after.items.values())
+    .filter((item) => before.items.get(item.name) !== item).map((item) => item.name),
+  unregistered: Array.from(before.items.values())
+    .filter((item) => after.items.get(item.name) !== item).map((item) => item.name)
+})
+
+const fromItems = (admit: Admit, revision: number, items: ReadonlyMap<string, Item>): Catalogue => {
+  let snapshot: ToolSnapshot | undefined
+  return {
+    admit,
+    revision,
+    items,
+    get snapshot() {
+      return snapshot ??= makeSnapshot(admit, revision, items)
+    }
+  }
+}
+
+const makeSnapshot = (admit: Admit, revision: number, items: ReadonlyMap<string, Item>): ToolSnapshot => {
+  const entries = Array.from(items.values()).sort((a, b) => a.name < b.name ? -1 : 1)
+  const names = entries.map((entry) => entry.name)
+  const filtered = new Map<string, ToolSnapshot>()
+  let toolkit: ToolSnapshot["toolkit"] | undefined
+
+  const self: ToolSnapshot = {
+    revision,
+    entries,
+    definitions: entries.map((entry) => entry.definition),
+    get: (name) => items.get(name),
+    admit: (call, options) => admit(items.get(call.name), () => names, call, options),
+    get toolkit() {
+      return toolkit ??= makeToolkit(self)
+    },
+    filter: (filter) => {
+      const kept = entries.filter((entry) => matches(filter, entry))
+      if (kept.length === entries.length) return self
+      const key = kept.map((entry) => entry.name).join("\n")
+      const known = filtered.get(key)
+      if (known !== undefined) return known
+      const narrowed = makeSnapshot(admit, revision, new Map(kept.map((entry) => [entry.name, entry])))
+      if (filtered.size >= MAX_FILTERED) filtered.clear()
+      filtered.set(key, narrowed)
+      return narrowed
+    }
+  }
+  return self
+}
+
+const matches = (filter: ToolFilter, { definition, name }: ToolEntry): boolean =>
+  (filter.names?.includes(name) ?? true) &&
+  (filter.tags?.some((tag) => definition.tags.includes(tag)) ?? true) &&
+  (filter.categories?.some((category) => category === definition.category) ?? true) &&
+  (filter.where?.(definition) ?? true)
+
+// -----------------------------------------------------------------------------
+// The snapshot as an effect/ai toolkit
+// -----------------------------------------------------------------------------
+
+const makeToolkit = (snapshot: ToolSnapshot): Toolkit.WithHandler<Record<string, AiTool.Any>> => {
+  const tools: Record<string, AiTool.Any> = Object.create(null)
+  for (const entry of snapshot.entries) tools[entry.name] = toAiTool(entry.definition)
+
+  return {
+    tools,
+    handle: (name, params, toolCallId) =>
+      Effect.succeed(Stream.fromEffect(
+        Effect.flatMap(
+          snapshot.admit({ id: toolCallId ?? name, name, params }),
+          (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run()
+        ).pipe(Effect.map((invocation) => ({
+          result: invocation.result,
+          encodedResult: invocation.result,
+          isFailure: invocation.isFailure,
+          preliminary: false,
+          ...(invocation.isFailure ? { failureOrigin: "handler" as const } : undefined),
+          ...(invocation.modelOutput === undefined ? undefined : { modelOutput: invocation.modelOutput })
+        })))
+      ))
+  }
+}
+
+// Failures are results that the model reads, so the toolkit never fails.
+const toAiTool = (definition: Definition): AiTool.Any =>
+  AiTool.dynamic(definition.name, {
+    description: definition.description,
+    parameters: definition.inputSchema,
+    success: Schema.Json,
+    failure: Schema.Json,
+    failureMode: "return"
+  })
+    .annotate(AiTool.Readonly, definition.readonly)
+    .annotate(AiTool.Destructive, definition.destructive)
+    .annotate(AiTool.Idempotent, definition.idempotent)
+    .annotate(AiTool.OpenWorld, definition.openWorld)
+    .annotate(AiTool.Strict, isStrict(definition.inputSchema) ? undefined : false)
+
+// Providers that default to strict schemas refuse objects that leave anything open.
+const isStrict = (schema: unknown): boolean => {
+  if (typeof schema !== "object" || schema === null) return true
+  if ("properties" in schema && typeof schema.properties === "object" && schema.properties !== null) {
+    const required = "required" in schema && Array.isArray(schema.required) ? schema.required : []
+    if (!("additionalProperties" in schema) || schema.additionalProperties !== false) return false
+    if (!Object.keys(schema.properties).every((key) => required.includes(key))) return false
+  }
+  return Object.values(schema).every(isStrict)
+}

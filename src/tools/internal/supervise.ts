@@ -1,0 +1,57 @@
+/*
+ * Runs one call's work in a fiber of its own, for at most a given time.
+ *
+ * Whoever waits is answered in bounded time, also when the work does not react
+ * to interruption: it is given a grace period, then left to itself.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+
+export type Outcome<A, E> =
+  | { readonly _tag: "Ended"; readonly exit: Exit.Exit<A, E> }
+  | { readonly _tag: "TimedOut"; readonly timeoutMillis: number; readonly stopped: boolean }
+
+export const supervise = <A, E, R>(
+  work: Effect.Effect<A, E, R>,
+  options: {
+    readonly timeout: Duration.Duration
+    /** How long interrupted work may take to clean up before it counts as still running. */
+    readonly gracePeriod: Duration.Duration
+    /** The work has ended, however and whenever. */
+    readonly onEnd: Effect.Effect<void>
+    /** The work was told to stop and did not within the grace period. */
+    readonly onAbandon: Effect.Effect<void>
+  }
+): Effect.Effect<Outcome<A, E>, never, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(
+      Effect.forkDetach(Effect.onExit(work, () => options.onEnd), { startImmediately: true }),
+      (fiber) => {
+        const stop = Effect.suspend(() => {
+          fiber.interruptUnsafe()
+          return Effect.flatMap(
+            Effect.timeoutOption(Fiber.await(fiber), options.gracePeriod),
+            (exit) => Option.isSome(exit) ? Effect.succeed(true) : Effect.as(options.onAbandon, false)
+          )
+        })
+        const ended = Duration.isFinite(options.timeout)
+          ? Effect.timeoutOption(Fiber.await(fiber), options.timeout)
+          : Effect.asSome(Fiber.await(fiber))
+        return restore(ended).pipe(
+          Effect.onInterrupt(() => stop),
+          Effect.flatMap(Option.match({
+            onSome: (exit) => Effect.succeed<Outcome<A, E>>({ _tag: "Ended", exit }),
+            onNone: () =>
+              Effect.map(stop, (stopped): Outcome<A, E> => ({
+                _tag: "TimedOut",
+                timeoutMillis: Duration.toMillis(options.timeout),
+                stopped
+              }))
+          }))
+        )
+      }
+    )
+  )
