@@ -339,12 +339,12 @@ const makeView = (
   const invokeAll: ToolView["invokeAll"] = Effect.fnUntraced(function*(calls, options) {
     const tools = yield* snapshot
     const admissions = yield* Effect.forEach(calls, (call, index) => tools.admit({ index, ...call }, options))
-    const permits = typeof options?.concurrency === "number"
-      ? yield* Semaphore.make(Math.max(1, options.concurrency))
+    const beside = typeof options?.concurrency === "number"
+      ? { permits: yield* Semaphore.make(Math.max(1, options.concurrency)) }
       : undefined
     return yield* Effect.forEach(
       admissions,
-      (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run(permits),
+      (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run(beside),
       { concurrency: "unbounded" }
     )
   })

@@ -68,8 +68,20 @@ export interface InvokeOptions {
 }
 
 /**
+ * How an accepted call is run beside others.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface RunOptions {
+  /** One permit is held while the tool runs, taken after its exclusivity key. Default: none needed. */
+  readonly permits?: Semaphore.Semaphore | undefined
+  /** Called when waiting is over and the tool starts. Must not block. */
+  readonly onStart?: (() => void) | undefined
+}
+
+/**
  * A call that may run. `run` never fails: what happens is in the invocation.
- * It takes a permit of `permits`, if given, once it holds its exclusivity key.
  *
  * @category models
  * @since 0.1.0
@@ -78,7 +90,7 @@ export interface Accepted {
   readonly _tag: "Accepted"
   readonly call: ToolCall
   readonly definition: Definition
-  readonly run: (permits?: Semaphore.Semaphore) => Effect.Effect<ToolInvocation>
+  readonly run: (options?: RunOptions) => Effect.Effect<ToolInvocation>
 }
 
 /**

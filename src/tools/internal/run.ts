@@ -10,14 +10,13 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import type * as Schema from "effect/Schema"
-import type * as Semaphore from "effect/Semaphore"
 import type { Prepared } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { ExecutionFailed, NotExecuted, TimedOut, ToolError, type ToolErrorReason } from "../ToolError.ts"
 import { type ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import type * as ToolOutput from "../ToolOutput.ts"
 import * as ToolSettings from "../ToolSettings.ts"
-import type { InvokeOptions } from "../ToolSnapshot.ts"
+import type { InvokeOptions, RunOptions } from "../ToolSnapshot.ts"
 import type { Item } from "./catalogue.ts"
 import * as Exclusivity from "./exclusivity.ts"
 import * as ResultLimit from "./resultLimit.ts"
@@ -39,7 +38,7 @@ type Run = (
   prepared: Prepared,
   identity: Identity,
   options: InvokeOptions | undefined
-) => (permits?: Semaphore.Semaphore) => Effect.Effect<ToolInvocation>
+) => (options?: RunOptions) => Effect.Effect<ToolInvocation>
 
 export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.Effect<Run> = Effect.fnUntraced(
   function*(record) {
@@ -71,10 +70,13 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
             )
         )
 
-      return (permits) =>
+      return (beside) =>
         exclusivity.withKey(
           prepared.exclusivityKey,
-          (held) => permits === undefined ? work(held) : permits.withPermit(work(held)),
+          (held) => {
+            const started = work(held, beside?.onStart)
+            return beside?.permits === undefined ? started : beside.permits.withPermit(started)
+          },
           Effect.sync(() => failed(call, new NotExecuted({ why: "busy" }), 0).invocation)
         ).pipe(
           Effect.tap((invocation) => {
