@@ -6,6 +6,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import * as Semaphore from "effect/Semaphore"
 import { FIBER_STATE } from "../../internal/handlerContext.ts"
 
@@ -15,19 +16,17 @@ const HeldKeys: Context.Reference<ReadonlySet<string>> = Context.Reference<Reado
   { defaultValue: () => new Set<string>() }
 )
 
-/** What a holder does with its key; both are safe to call once each, in this order or alone. */
-export interface Held {
-  /** The work has ended. */
-  readonly release: Effect.Effect<void>
-  /** The work goes on although nobody waits for it; `release` follows when it ends. */
-  readonly abandon: Effect.Effect<void>
-}
+/** Gives a key up although the work goes on until `ended` does. */
+export type Abandon = (ended: Effect.Effect<unknown>) => Effect.Effect<void>
 
 export interface Exclusivity {
-  /** Waits for the key and runs `use` with it; runs `busy` if an abandoned call holds it. */
+  /**
+   * Waits for the key and runs `use`, which holds it until it ends; answers
+   * `busy` at once where an abandoned call still works under the key.
+   */
   readonly withKey: <A>(
     key: string | undefined,
-    use: (held: Held) => Effect.Effect<A>,
+    use: (abandon: Abandon) => Effect.Effect<A>,
     busy: Effect.Effect<A>
   ) => Effect.Effect<A>
 }
@@ -38,7 +37,7 @@ interface Slot {
   abandoned: number
 }
 
-const NOTHING_HELD: Held = { release: Effect.void, abandon: Effect.void }
+const nothingHeld: Abandon = () => Effect.void
 
 export const make = (): Exclusivity => {
   const slots = new Map<string, Slot>()
@@ -47,44 +46,33 @@ export const make = (): Exclusivity => {
     if (--slot.users === 0) slots.delete(key)
   }
 
-  const hold = (key: string, slot: Slot): Held => {
-    let abandoned = false
-    return {
-      abandon: Effect.suspend(() => {
-        abandoned = true
-        slot.abandoned++
-        return slot.semaphore.release(1)
-      }),
-      release: Effect.suspend(() => {
-        leave(key, slot)
-        if (!abandoned) return slot.semaphore.release(1)
-        slot.abandoned--
-        return Effect.void
-      })
-    }
-  }
+  const abandon = (key: string, slot: Slot): Abandon => (ended) =>
+    Effect.suspend(() => {
+      slot.users++
+      slot.abandoned++
+      return Effect.asVoid(Effect.forkDetach(Effect.andThen(
+        ended,
+        Effect.sync(() => {
+          slot.abandoned--
+          leave(key, slot)
+        })
+      )))
+    })
 
   return {
     withKey: (key, use, busy) =>
-      key === undefined ? use(NOTHING_HELD) : Effect.flatMap(HeldKeys, (keys) => {
-        if (keys.has(key)) return use(NOTHING_HELD)
-        return Effect.uninterruptibleMask((restore) =>
-          Effect.suspend(() => {
-            const slot = slots.get(key) ?? { semaphore: Semaphore.makeUnsafe(1), users: 0, abandoned: 0 }
-            slots.set(key, slot)
-            if (slot.abandoned > 0) return restore(busy)
-            slot.users++
-            return restore(slot.semaphore.take(1)).pipe(
-              Effect.onInterrupt(() => Effect.sync(() => leave(key, slot))),
-              Effect.andThen(Effect.suspend(() => {
-                const held = hold(key, slot)
-                return slot.abandoned > 0
-                  ? Effect.andThen(held.release, restore(busy))
-                  : restore(use(held)).pipe(Effect.provideService(HeldKeys, new Set([...keys, key])))
-              }))
-            )
-          })
-        )
+      key === undefined ? use(nothingHeld) : Effect.flatMap(HeldKeys, (keys) => {
+        if (keys.has(key)) return use(nothingHeld)
+        return Effect.suspend(() => {
+          const slot = slots.get(key) ?? { semaphore: Semaphore.makeUnsafe(1), users: 0, abandoned: 0 }
+          slots.set(key, slot)
+          slot.users++
+          return Effect.suspend(() => slot.abandoned > 0 ? busy : use(abandon(key, slot))).pipe(
+            Effect.provideService(HeldKeys, new Set([...keys, key])),
+            slot.abandoned > 0 ? identity : slot.semaphore.withPermit,
+            Effect.onExit(() => Effect.sync(() => leave(key, slot)))
+          )
+        })
       })
   }
 }

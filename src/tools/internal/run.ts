@@ -54,27 +54,25 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
       const timeout = Duration.fromInputUnsafe(item.definition.timeout ?? options?.timeout ?? settings.timeout)
       const maxBytes = options?.maxResultBytes ?? settings.maxResultBytes
 
-      const work = (held: Exclusivity.Held) =>
-        Effect.flatMap(
-          Clock.currentTimeMillis,
-          (started) =>
-            supervise(inContext(prepared.run, call, identity, options), {
-              timeout,
-              gracePeriod: settings.gracePeriod,
-              onEnd: held.release,
-              onAbandon: held.abandon
-            }).pipe(
-              Effect.flatMap((outcome) =>
-                Effect.flatMap(Clock.currentTimeMillis, (ended) => settle(call, outcome, ended - started, maxBytes))
-              )
+      const work = (abandon: Exclusivity.Abandon, onStart: (() => void) | undefined) =>
+        Effect.flatMap(Clock.currentTimeMillis, (started) => {
+          onStart?.()
+          return supervise(inContext(prepared.run, call, identity, options), {
+            timeout,
+            gracePeriod: settings.gracePeriod,
+            onAbandon: abandon
+          }).pipe(
+            Effect.flatMap((outcome) =>
+              Effect.flatMap(Clock.currentTimeMillis, (ended) => settle(call, outcome, ended - started, maxBytes))
             )
-        )
+          )
+        })
 
       return (beside) =>
         exclusivity.withKey(
           prepared.exclusivityKey,
-          (held) => {
-            const started = work(held, beside?.onStart)
+          (abandon) => {
+            const started = work(abandon, beside?.onStart)
             return beside?.permits === undefined ? started : beside.permits.withPermit(started)
           },
           Effect.sync(() => failed(call, new NotExecuted({ why: "busy" }), 0).invocation)

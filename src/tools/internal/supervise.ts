@@ -20,21 +20,20 @@ export const supervise = <A, E, R>(
     readonly timeout: Duration.Duration
     /** How long interrupted work may take to clean up before it counts as still running. */
     readonly gracePeriod: Duration.Duration
-    /** The work has ended, however and whenever. */
-    readonly onEnd: Effect.Effect<void>
-    /** The work was told to stop and did not within the grace period. */
-    readonly onAbandon: Effect.Effect<void>
+    /** The work was told to stop and did not within the grace period; it ends when `ended` does. */
+    readonly onAbandon: (ended: Effect.Effect<unknown>) => Effect.Effect<void>
   }
 ): Effect.Effect<Outcome<A, E>, never, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(
-      Effect.forkDetach(Effect.onExit(work, () => options.onEnd), { startImmediately: true }),
+      Effect.forkDetach(work, { startImmediately: true }),
       (fiber) => {
         const stop = Effect.suspend(() => {
           fiber.interruptUnsafe()
           return Effect.flatMap(
             Effect.timeoutOption(Fiber.await(fiber), options.gracePeriod),
-            (exit) => Option.isSome(exit) ? Effect.succeed(true) : Effect.as(options.onAbandon, false)
+            (exit) =>
+              Option.isSome(exit) ? Effect.succeed(true) : Effect.as(options.onAbandon(Fiber.await(fiber)), false)
           )
         })
         const ended = Duration.isFinite(options.timeout)
