@@ -1,0 +1,430 @@
+/**
+ * A `LanguageModel` over OpenAI's Chat Completions, for OpenAI and every server that speaks its protocol.
+ *
+ * One call makes one request: nothing is retried here, and no tool is run. An error says by `isRetryable` and
+ * `retryAfter` whether and when the same request may succeed.
+ *
+ * @since 0.1.0
+ */
+import type * as AiError from "effect/ai/AiError"
+import * as IdGenerator from "effect/ai/IdGenerator"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import * as OpenAiStructuredOutput from "effect/ai/OpenAiStructuredOutput"
+import type * as Response from "effect/ai/Response"
+import * as Telemetry from "effect/ai/Telemetry"
+import type * as Tool from "effect/ai/Tool"
+import * as ByteSize from "effect/ByteSize"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type { Json, JsonObject } from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { Span } from "effect/Tracer"
+import * as Answer from "./internal/answer.ts"
+import * as Assembler from "./internal/assembler.ts"
+import type { Limits } from "./internal/body.ts"
+import * as Client from "./internal/client.ts"
+import * as Collect from "./internal/collect.ts"
+import * as Failures from "./internal/failures.ts"
+import * as Request from "./internal/request.ts"
+import * as ProviderProfile from "./ProviderProfile.ts"
+
+// =============================================================================
+// Models
+// =============================================================================
+
+/**
+ * What a request asks of the model besides its prompt. What is absent is not sent, so the server's default holds.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Parameters {
+  readonly temperature?: number
+  readonly topP?: number
+  /** The most tokens of an answer, reasoning included where the server counts it. */
+  readonly maxTokens?: number
+  readonly stop?: ReadonlyArray<string>
+  readonly seed?: number
+  /** How long a reasoning model thinks, in the server's words: `"minimal"`, `"low"`, `"medium"`, `"high"`. */
+  readonly reasoningEffort?: string
+  /** Whether one answer may hold several tool calls. Sent only with tools, and to servers that know it. */
+  readonly parallelToolCalls?: boolean
+  /** Any other field of the body, and the last word on the ones above. */
+  readonly body?: Readonly<Record<string, Json>>
+}
+
+/**
+ * How a model is reached.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  /** The model's name, as the server knows it. */
+  readonly model: string
+  /** Sent to the server only; never part of an error, a log or a span. Local servers need none. */
+  readonly apiKey?: Redacted.Redacted<string> | undefined
+  /** Where the API is, without `/chat/completions`. Default `https://api.openai.com/v1`. */
+  readonly baseUrl?: string | undefined
+  /** What is particular about the server. Default: {@link ProviderProfile.fromBaseUrl} of the base URL. */
+  readonly profile?: ProviderProfile.ProviderProfile | undefined
+  /** Parameters of every request; {@link CurrentParameters} overrides them for a part of a program. */
+  readonly parameters?: Parameters | undefined
+  /** Headers of every request. Those given as `Redacted` are treated as the API key is. */
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string>>> | undefined
+  /**
+   * How long the answer may take to begin. Default 5 minutes, as long as Node's own `fetch` waits; for a longer time
+   * pass a `fetch` that waits longer too.
+   */
+  readonly firstByteTimeout?: Duration.Input | undefined
+  /** How long an answer may pause. Default 2 minutes. Keep-alives count as signs of life. */
+  readonly idleTimeout?: Duration.Input | undefined
+  /** How long to wait, after the finish reason, for usage and `[DONE]`. Default 2 seconds. */
+  readonly finishGrace?: Duration.Input | undefined
+  /** The largest event of a stream, counted in characters. Default 4 MiB. */
+  readonly maxEventBytes?: ByteSize.Input | undefined
+  /** The largest answer. Default 64 MiB. Of an answer that is an error, 64 KiB are read and 500 characters kept. */
+  readonly maxResponseBytes?: ByteSize.Input | undefined
+  /** The `fetch` to use. Default: that of `FetchHttpClient.Fetch`, which is the global one. */
+  readonly fetch?: Client.Fetch | undefined
+}
+
+/**
+ * Parameters for the requests of a part of a program, over those of the layer.
+ *
+ * **Example** (Cooler for one effect)
+ *
+ * ```ts
+ * import { Effect } from "effect"
+ * import { LanguageModel } from "effect/ai"
+ * import { OpenAiModel } from "agcore/openai"
+ *
+ * const exact = LanguageModel.generateText({ prompt: "2 + 2 = ?" }).pipe(
+ *   Effect.provideService(OpenAiModel.CurrentParameters, { temperature: 0 })
+ * )
+ * ```
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export const CurrentParameters: Context.Reference<Parameters> = Context.Reference<Parameters>(
+  "agcore/openai/OpenAiModel/CurrentParameters",
+  { defaultValue: () => ({}) }
+)
+
+// =============================================================================
+// Constructors
+// =============================================================================
+
+/**
+ * Makes a model.
+ *
+ * Never fails by itself: a missing key or an unusable URL is an `AiError` of the request, so that a program can be
+ * built before it is configured.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make: (options: Options) => Effect.Effect<LanguageModel.LanguageModel> = Effect.fnUntraced(function*(
+  options
+) {
+  const settings = resolve(options, options.fetch ?? (yield* FetchHttpClient.Fetch))
+  const { profile } = settings
+
+  const ask = Effect.fnUntraced(function*(
+    request: LanguageModel.ProviderOptions,
+    method: Failures.Request["method"]
+  ): Effect.fn.Return<Stream.Stream<Response.StreamPartEncoded, AiError.AiError>, AiError.AiError, Asking> {
+    const failures = Failures.make({ ...settings, method, hasKey: settings.apiKey !== undefined })
+    const streamed = method === "streamText" && (profile.streamTools || request.tools.length === 0)
+    const parameters = { ...options.parameters, ...(yield* CurrentParameters) }
+    annotateRequest(request.span, settings, parameters)
+    const body = yield* Effect.fromResult(Request.make(request, { ...settings, parameters }, streamed)).pipe(
+      Effect.mapError(failures.because)
+    )
+    const client = yield* settings.client(failures)
+    const controller = yield* Effect.acquireRelease(
+      Effect.sync(() => new AbortController()),
+      (controller) => Effect.sync(() => controller.abort())
+    )
+    const startedAt = yield* Clock.currentTimeMillis
+    const response = yield* client.post(body, controller.signal).pipe(
+      Effect.mapError(({ cause }) => failures.unreachable(cause)),
+      Effect.timeoutOrElse({
+        duration: settings.limits.firstByteTimeout,
+        orElse: () => Effect.fail(failures.noFirstByte(settings.limits.firstByteTimeout))
+      })
+    )
+    const names = new Set(request.tools.map((tool) => tool.name))
+    return Answer.parts(response, {
+      assembler: Assembler.make({ declared: names, idPrefix: yield* (yield* IdGenerator.IdGenerator).generateId() }),
+      failures,
+      limits: settings.limits,
+      streamed,
+      startedAt,
+      missingFinish: profile.missingFinish,
+      callable: request.toolCallValidation === "deferred" ? undefined : names
+    }).pipe(Stream.mapArray((parts) => {
+      annotateResponse(request.span, parts)
+      return parts
+    }))
+  })
+
+  return yield* LanguageModel.make({
+    generateText: (request) =>
+      ask(request, "generateText").pipe(
+        Effect.flatMap(Stream.runCollect),
+        Effect.map(Collect.whole),
+        Effect.scoped
+      ),
+    streamText: (request) => Stream.unwrap(ask(request, "streamText")),
+    codecTransformer: settings.codecTransformer,
+    supportsSystemMessagesInHistory: Effect.succeed(true)
+  })
+})
+
+type Asking = IdGenerator.IdGenerator | Scope.Scope
+
+/**
+ * Provides a model.
+ *
+ * **Example** (A model behind any compatible server)
+ *
+ * ```ts
+ * import { Effect, Redacted } from "effect"
+ * import { LanguageModel } from "effect/ai"
+ * import { OpenAiModel } from "agcore/openai"
+ *
+ * const OpenAi = OpenAiModel.layer({ model: "gpt-5-mini", apiKey: Redacted.make("sk-…") })
+ * const Local = OpenAiModel.layer({ model: "qwen3", baseUrl: "http://localhost:11434/v1" })
+ *
+ * const program = LanguageModel.generateText({ prompt: "Say hello" }).pipe(
+ *   Effect.map((response) => response.text),
+ *   Effect.provide(Local)
+ * )
+ * ```
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (options: Options): Layer.Layer<LanguageModel.LanguageModel> =>
+  Layer.effect(LanguageModel.LanguageModel, make(options))
+
+/**
+ * Provides a model that is configured by `OPENAI_API_KEY`, `OPENAI_BASE_URL` and `OPENAI_MODEL`.
+ *
+ * An empty variable counts as absent, and `options` are the defaults for absent ones. Fails with a `ConfigError` if
+ * neither names a model.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerConfig = (
+  options?: Partial<Options>
+): Layer.Layer<LanguageModel.LanguageModel, Config.ConfigError> =>
+  Layer.effect(
+    LanguageModel.LanguageModel,
+    Effect.gen(function*() {
+      const apiKey = yield* optional("OPENAI_API_KEY")
+      const baseUrl = yield* optional("OPENAI_BASE_URL")
+      const model = yield* optional("OPENAI_MODEL")
+      return yield* make({
+        ...options,
+        model: model ?? options?.model ?? (yield* Config.NonEmptyString("OPENAI_MODEL")),
+        apiKey: apiKey === undefined ? options?.apiKey : Redacted.make(apiKey),
+        baseUrl: baseUrl ?? options?.baseUrl
+      })
+    })
+  )
+
+const optional = (name: string): Effect.Effect<string | undefined, Config.ConfigError> =>
+  Effect.map(Config.option(Config.String(name)), (value) => {
+    const text = Option.getOrElse(value, () => "").trim()
+    return text === "" ? undefined : text
+  })
+
+// =============================================================================
+// Settings
+// =============================================================================
+
+const DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+/** How much longer the SDK waits than we do: its own limit is only there because it can't be turned off. */
+const SDK_PATIENCE = Duration.minutes(1)
+
+/** The longest a JavaScript timer runs, in milliseconds. */
+const MAX_TIMER = 2 ** 31 - 1
+
+/** Anything shorter is a placeholder such as `ollama`, and taking it out of an error would only make it unreadable. */
+const SHORTEST_SECRET = 8
+
+interface Settings {
+  readonly model: string
+  readonly baseUrl: string
+  readonly apiKey: string | undefined
+  readonly profile: ProviderProfile.ProviderProfile
+  readonly limits: Limits
+  readonly secrets: ReadonlyArray<string>
+  readonly codecTransformer: LanguageModel.CodecTransformer
+  readonly definitions: WeakMap<Tool.Any, Json>
+  readonly client: (failures: Failures.Failures) => Effect.Effect<Client.Client, AiError.AiError>
+}
+
+const resolve = (options: Options, fetch: Client.Fetch): Settings => {
+  const baseUrl = options.baseUrl ?? DEFAULT_BASE_URL
+  const profile = options.profile ?? ProviderProfile.fromBaseUrl(baseUrl)
+  // A key read from a file often ends with a line break.
+  const apiKey = options.apiKey === undefined ? undefined : Redacted.value(options.apiKey).trim() || undefined
+  const headers = Object.entries(options.headers ?? {}).map(([name, value]) =>
+    [name, typeof value === "string" ? value : Redacted.value(value)] as const
+  )
+  const secretHeaders = Object.values(options.headers ?? {}).flatMap((value) =>
+    typeof value === "string" ? [] : [Redacted.value(value)]
+  )
+  const limits: Limits = {
+    firstByteTimeout: Duration.fromInputUnsafe(options.firstByteTimeout ?? "5 minutes"),
+    idleTimeout: Duration.fromInputUnsafe(options.idleTimeout ?? "2 minutes"),
+    finishGrace: Duration.fromInputUnsafe(options.finishGrace ?? "2 seconds"),
+    maxEventBytes: size(options.maxEventBytes, ByteSize.mebibytes(4)),
+    maxResponseBytes: size(options.maxResponseBytes, ByteSize.mebibytes(64))
+  }
+
+  let client: Client.Client | undefined
+  return {
+    model: options.model,
+    baseUrl,
+    apiKey,
+    profile,
+    limits,
+    secrets: [apiKey ?? "", ...secretHeaders].filter((text) => text.length >= SHORTEST_SECRET),
+    codecTransformer: profile.strictSchemas
+      ? OpenAiStructuredOutput.toCodecOpenAI
+      : LanguageModel.defaultCodecTransformer,
+    definitions: new WeakMap(),
+    client: (failures) =>
+      Effect.suspend(() => {
+        if (client !== undefined) return Effect.succeed(client)
+        if (!/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl)) return Effect.fail(failures.invalidBaseUrl())
+        if (apiKey === undefined && profile.requiresApiKey) return Effect.fail(failures.missingKey(profile.name))
+        if (apiKey !== undefined && !isHeaderValue(apiKey)) return Effect.fail(failures.unusableHeader("API key"))
+        const unusable = headers.find(([, value]) => !isHeaderValue(value))
+        if (unusable !== undefined) return Effect.fail(failures.unusableHeader(unusable[0]))
+        client = Client.make({
+          baseUrl,
+          apiKey,
+          headers: Object.fromEntries(headers),
+          profile,
+          fetch,
+          timeout: Math.min(Duration.toMillis(Duration.sum(limits.firstByteTimeout, SDK_PATIENCE)), MAX_TIMER)
+        })
+        return Effect.succeed(client)
+      })
+  }
+}
+
+const size = (input: ByteSize.Input | undefined, otherwise: ByteSize.ByteSize): ByteSize.ByteSize =>
+  input === undefined ? otherwise : ByteSize.fromInputUnsafe(input)
+
+const isHeaderValue = (text: string): boolean => /^[\x20-\x7e\x80-\xff]*$/.test(text)
+
+// =============================================================================
+// Telemetry
+// =============================================================================
+
+const annotateRequest = (span: Span, { model, profile }: Settings, parameters: Parameters): void =>
+  Telemetry.addGenAIAnnotations(span, {
+    provider: { name: profile.name },
+    operation: { name: "chat" },
+    request: {
+      model,
+      temperature: parameters.temperature,
+      topP: parameters.topP,
+      maxTokens: parameters.maxTokens,
+      stopSequences: parameters.stop,
+      seed: parameters.seed
+    }
+  })
+
+const annotateResponse = (span: Span, parts: ReadonlyArray<Response.StreamPartEncoded>): void => {
+  for (const part of parts) {
+    if (part.type === "response-metadata") {
+      Telemetry.addGenAIAnnotations(span, { response: { id: part.id, model: part.modelId } })
+    } else if (part.type === "finish") {
+      Telemetry.addGenAIAnnotations(span, {
+        response: { finishReasons: [part.reason] },
+        usage: { inputTokens: part.usage.inputTokens.total, outputTokens: part.usage.outputTokens.total }
+      })
+    }
+  }
+}
+
+// =============================================================================
+// Metadata
+// =============================================================================
+
+/**
+ * What has to go back to the server with a part of an answer, kept in the part's metadata under `openai`.
+ *
+ * @since 0.1.0
+ */
+export declare namespace Metadata {
+  /**
+   * The field reasoning came in, and OpenRouter's structured details.
+   *
+   * @since 0.1.0
+   */
+  export type Reasoning = { readonly field?: string; readonly details?: ReadonlyArray<JsonObject> }
+  /**
+   * Fields of the call that no specification names, such as Gemini's `extra_content`.
+   *
+   * @since 0.1.0
+   */
+  export type ToolCall = { readonly unknown?: JsonObject }
+  /**
+   * The finish reason and the usage in the server's own words.
+   *
+   * @since 0.1.0
+   */
+  export type Finish = { readonly finishReason?: string; readonly usage?: JsonObject }
+  /**
+   * The resolution an image is read at, and the id of an uploaded file to send instead of data.
+   *
+   * @since 0.1.0
+   */
+  export type File = { readonly imageDetail?: "auto" | "low" | "high"; readonly fileId?: string }
+}
+
+declare module "effect/ai/Response" {
+  export interface ReasoningPartMetadata {
+    readonly openai?: Metadata.Reasoning | null
+  }
+  export interface ReasoningEndPartMetadata {
+    readonly openai?: Metadata.Reasoning | null
+  }
+  export interface ToolCallPartMetadata {
+    readonly openai?: Metadata.ToolCall | null
+  }
+  export interface FinishPartMetadata {
+    readonly openai?: Metadata.Finish | null
+  }
+}
+
+declare module "effect/ai/Prompt" {
+  export interface ReasoningPartOptions {
+    readonly openai?: Metadata.Reasoning | null
+  }
+  export interface ToolCallPartOptions {
+    readonly openai?: Metadata.ToolCall | null
+  }
+  export interface FilePartOptions {
+    readonly openai?: Metadata.File | null
+  }
+}

@@ -1,0 +1,43 @@
+/*
+ * Reading JSON that servers are free about.
+ *
+ * Fields are missing, null or of another type than documented, and a stream is read at tens of thousands of chunks a
+ * second: each reader takes what it can use and answers `undefined` for the rest, instead of a schema that would refuse
+ * the whole chunk.
+ */
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import type { Json, JsonObject } from "effect/Schema"
+
+export type { Json, JsonObject }
+
+/** Parses JSON text; `undefined` when it is not JSON, which JSON itself can't say. */
+export const parse = (text: string): Json | undefined =>
+  Result.getOrUndefined(Result.try(() => JSON.parse(text) as Json))
+
+export const isObject = (value: Json | undefined): value is JsonObject => Predicate.isObject(value)
+
+export const object = (value: Json | undefined): JsonObject | undefined => isObject(value) ? value : undefined
+
+export const array = (value: Json | undefined): ReadonlyArray<Json> =>
+  Array.isArray(value) ? value as ReadonlyArray<Json> : []
+
+/** A string with something in it: servers send `""` where they mean nothing. */
+export const text = (value: Json | undefined): string | undefined =>
+  typeof value === "string" && value !== "" ? value : undefined
+
+/** A count, as tokens and times are. */
+export const count = (value: Json | undefined): number | undefined =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined
+
+/** Parses text that holds a JSON object. */
+export const parseObject = (source: string): JsonObject | undefined => object(parse(source))
+
+/**
+ * Whether JSON nests at most `depth` levels. What is kept as metadata is walked recursively by schemas later, so a
+ * server must not decide how deep.
+ */
+export const isShallow = (value: Json, depth = 32): boolean => {
+  if (typeof value !== "object" || value === null) return true
+  return depth > 0 && Object.values(value).every((member: Json) => isShallow(member, depth - 1))
+}
