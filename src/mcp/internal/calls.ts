@@ -24,14 +24,15 @@ export interface CallOptions {
   readonly onProgress?: ((params: JsonObject) => void) | undefined
   /** Whether giving up is told to the server. Not for the handshake. Default `true`. */
   readonly cancellable?: boolean | undefined
-  /** Told the id the call got, before it is sent. */
-  readonly onId?: ((id: number) => void) | undefined
 }
+
+/** The parameters of a call, or how they follow from its id: progress tokens and subscriptions are named by it. */
+export type Params = JsonObject | ((id: number) => JsonObject)
 
 export interface Calls {
   readonly call: (
     method: string,
-    params: JsonObject | undefined,
+    params: Params,
     options: CallOptions
   ) => Effect.Effect<unknown, McpError>
   /** Settles a call with its answer; `false` when nobody waits for that id. */
@@ -134,10 +135,12 @@ export const makeCalls: (
     Effect.callback<unknown, McpError>((resume) => {
       if (closed !== undefined) return resume(Effect.fail(closed))
       const id = nextId++
-      options.onId?.(id)
-      const message: JsonRpcRequest = params === undefined
-        ? { jsonrpc: "2.0", id, method }
-        : { jsonrpc: "2.0", id, method, params }
+      const message: JsonRpcRequest = {
+        jsonrpc: "2.0",
+        id,
+        method,
+        params: typeof params === "function" ? params(id) : params
+      }
       // Throws for what JSON cannot hold: a defect of the caller, before the call exists.
       const taken = transport.offer?.(message) === true
       const started = now()

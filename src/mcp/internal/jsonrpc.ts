@@ -56,7 +56,9 @@ export type Incoming =
   | { readonly _tag: "Malformed"; readonly id: number; readonly detail: string }
   | { readonly _tag: "Request"; readonly id: string | number; readonly method: string; readonly params: JsonObject }
   | { readonly _tag: "Notification"; readonly method: string; readonly params: JsonObject }
-  | { readonly _tag: "Noise"; readonly detail: string }
+  /** It answers something, but does not say what. */
+  | { readonly _tag: "Unaddressed"; readonly error: JsonRpcErrorObject | undefined }
+  | { readonly _tag: "Noise" }
 
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
@@ -83,7 +85,7 @@ export const decodeError = (error: unknown): JsonRpcErrorObject | undefined => {
 }
 
 export const classify = (value: unknown): Incoming => {
-  if (!isObject(value)) return { _tag: "Noise", detail: "not a JSON-RPC message" }
+  if (!isObject(value)) return { _tag: "Noise" }
   const { error, id, method, params, result } = value
   if (typeof method === "string") {
     const given = isObject(params) ? params : noParams
@@ -93,7 +95,9 @@ export const classify = (value: unknown): Incoming => {
   }
   const own = ownId(id)
   if (own === undefined) {
-    return { _tag: "Noise", detail: error === undefined ? "not a JSON-RPC message" : "an error without a usable id" }
+    return (error === undefined || error === null) && result === undefined
+      ? { _tag: "Noise" }
+      : { _tag: "Unaddressed", error: decodeError(error) }
   }
   const hasError = error !== undefined && error !== null
   if (hasError) {

@@ -1,0 +1,249 @@
+/**
+ * One connection: a transport that is opened, a protocol that is agreed on, and what is done when the other side goes away.
+ *
+ * A link is one life of the transport (one process). A link that breaks fails what waits; a supervised connection opens the
+ * next one after a pause that grows. A session that a server forgot is negotiated anew on the same link, once for all calls
+ * that find it gone, and they are sent again.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { McpError, type McpErrorReason, NoAnswer } from "../McpError.ts"
+import type { LogLevel } from "../McpModel.ts"
+import { type Calls, makeCalls } from "./calls.ts"
+import { type ClientIdentity, requestMeta } from "./clientMeta.ts"
+import type { Diagnostic } from "./diagnostic.ts"
+import { discover, type Handshake, initialize, negotiate } from "./handshake.ts"
+import { isObject, type JsonObject, type JsonRpcResponse } from "./jsonrpc.ts"
+import type { Agreement } from "./negotiate.ts"
+import { makeReceiver } from "./receive.ts"
+import type { Agreed, Transport } from "./transport.ts"
+
+export interface ConnectionOptions {
+  /** The name in errors. */
+  readonly server: string
+  readonly identity: ClientIdentity
+  readonly protocol: "auto" | "legacy" | "modern"
+  readonly connectMillis: number
+  readonly probeMillis: number
+  readonly restart: RestartPolicy | undefined
+}
+
+export interface RestartPolicy {
+  readonly maxAttempts: number
+  readonly baseMillis: number
+  readonly maxMillis: number
+}
+
+/** What is there before the protocol is agreed on: a server may ask during the handshake already. */
+export interface Port {
+  readonly respond: (response: JsonRpcResponse) => Effect.Effect<void, McpError>
+  readonly pause: Calls["pause"]
+  readonly run: Calls["run"]
+}
+
+export interface ConnectionHandlers {
+  readonly notification: (method: string, params: JsonObject) => void
+  /** A request of the server; only in the legacy era. */
+  readonly request: (id: string | number, method: string, params: JsonObject) => void
+  readonly disconnected: () => void
+  readonly reconnected: () => void
+  readonly diagnostic: (diagnostic: Diagnostic) => void
+}
+
+export interface RequestOptions {
+  readonly timeoutMillis: number
+  readonly maxTotalMillis?: number | undefined
+  readonly onProgress?: ((params: JsonObject) => void) | undefined
+  readonly name?: string | undefined
+  readonly inputSchema?: unknown
+  readonly longLived?: boolean | undefined
+  /** Told the id before the request leaves. */
+  readonly onId?: ((id: number) => void) | undefined
+}
+
+export interface Connection extends Port {
+  /** What was agreed on last; it stays readable while the server is away. */
+  readonly agreement: () => Agreement
+  readonly request: (method: string, params: JsonObject, options: RequestOptions) => Effect.Effect<unknown, McpError>
+  readonly notify: (method: string, params: JsonObject) => Effect.Effect<void, McpError>
+  readonly setLogLevel: (level: LogLevel) => void
+  readonly waiting: Calls["waiting"]
+}
+
+export const makeConnection: (
+  transport: Transport,
+  options: ConnectionOptions,
+  handlersOf: (port: Port) => ConnectionHandlers
+) => Effect.Effect<Connection, McpError, Scope.Scope> = Effect.fnUntraced(function*(transport, options, handlersOf) {
+  const { server } = options
+  const scope = yield* Effect.scope
+  const calls = yield* makeCalls(transport, server)
+  const renewal = yield* Semaphore.make(1)
+  const fail = (reason: McpErrorReason): McpError => new McpError({ server, reason })
+
+  let agreement: Agreement | undefined
+  let link: Scope.Closeable | undefined
+  let established = false
+  let sessions = 0
+  let logLevel: LogLevel | undefined
+
+  const current = (): Agreed => agreement ?? { era: "legacy", version: "" }
+
+  const port: Port = {
+    respond: (response) => Effect.suspend(() => transport.notify(response, { protocol: current() })),
+    pause: calls.pause,
+    run: calls.run
+  }
+  const handlers = handlersOf(port)
+
+  const receiver = makeReceiver(calls, {
+    notification(method, params) {
+      // Only a subscription can be ended so. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation
+      if (method === "notifications/cancelled" && agreement?.era === "modern") {
+        calls.fail(
+          Number(params["requestId"]),
+          new NoAnswer({ method: "subscriptions/listen", detail: "the server ended the subscription" })
+        )
+      }
+      handlers.notification(method, params)
+    },
+    request(id, method, params) {
+      if (agreement?.era !== "modern") return handlers.request(id, method, params)
+      // https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/stdio#sending-messages
+      handlers.diagnostic({ kind: "declined-request", message: "a request of the server, which this revision forbids" })
+    },
+    diagnostic: handlers.diagnostic
+  })
+
+  const open = Effect.gen(function*() {
+    if (link !== undefined) yield* Scope.close(link, Exit.void)
+    transport.agreed(undefined)
+    calls.reopen()
+    const own = yield* Scope.fork(scope)
+    link = own
+    yield* Scope.provide(
+      transport.start({
+        receive: receiver.receive,
+        oversized: receiver.oversized,
+        diagnostic: handlers.diagnostic,
+        closed(reason) {
+          if (link !== own) return
+          calls.close(reason)
+          if (!established) return
+          established = false
+          handlers.disconnected()
+          if (options.restart !== undefined) calls.run(reconnect(options.restart, 1))
+        }
+      }),
+      own
+    )
+  })
+
+  const handshake: Handshake = {
+    identity: options.identity,
+    protocol: options.protocol,
+    probeMillis: options.probeMillis,
+    call: (method, params, protocol) =>
+      calls.call(method, params, {
+        exchange: { protocol },
+        timeoutMillis: options.connectMillis,
+        // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
+        cancellable: false
+      }),
+    notify: (method, protocol) => transport.notify({ jsonrpc: "2.0", method }, { protocol }),
+    agreed: transport.agreed,
+    reopen: open,
+    fail
+  }
+
+  const establish = (agree: Effect.Effect<Agreement, McpError>): Effect.Effect<void, McpError> =>
+    Effect.map(agree, (agreed) => {
+      agreement = agreed
+      established = true
+      sessions++
+    })
+
+  /** The server's era does not change from one link to the next, so it is not asked for again. */
+  const agreeAgain = Effect.suspend(() => agreement?.era === "modern" ? discover(handshake) : initialize(handshake, []))
+
+  const reconnect = (policy: RestartPolicy, attempt: number): Effect.Effect<void> =>
+    Effect.sleep(Math.min(policy.baseMillis * 2 ** (attempt - 1), policy.maxMillis)).pipe(
+      Effect.andThen(Effect.andThen(open, establish(agreeAgain))),
+      Effect.matchEffect({
+        onSuccess: () => Effect.sync(handlers.reconnected),
+        onFailure: (error) => {
+          handlers.diagnostic({ kind: "connection", message: `start ${attempt} failed: ${error.reason.message}` })
+          calls.close(error.reason)
+          return attempt < policy.maxAttempts ? reconnect(policy, attempt + 1) : Effect.void
+        }
+      })
+    )
+
+  const renew = (expired: number): Effect.Effect<void, McpError> =>
+    renewal.withPermit(Effect.suspend(() => {
+      if (sessions !== expired) return Effect.void
+      transport.agreed(undefined)
+      return Effect.andThen(establish(initialize(handshake, [])), Effect.sync(handlers.reconnected))
+    }))
+
+  const send = (method: string, params: JsonObject, request: RequestOptions): Effect.Effect<unknown, McpError> =>
+    Effect.suspend(() => {
+      const protocol = current()
+      const progress = request.onProgress !== undefined || request.maxTotalMillis !== undefined
+      const meta = protocol.era === "modern"
+        ? requestMeta(options.identity, protocol.version, logLevel)
+        : progress
+        ? {}
+        : undefined
+      const complete = (id: number): JsonObject => {
+        request.onId?.(id)
+        if (meta === undefined) return params
+        const own = isObject(params["_meta"]) ? params["_meta"] : {}
+        return { ...params, _meta: { ...own, ...meta, ...(progress ? { progressToken: id } : {}) } }
+      }
+      return calls.call(method, meta === undefined && request.onId === undefined ? params : complete, {
+        exchange: {
+          protocol,
+          name: request.name,
+          inputSchema: request.inputSchema,
+          longLived: request.longLived
+        },
+        timeoutMillis: request.timeoutMillis,
+        maxTotalMillis: request.maxTotalMillis,
+        onProgress: request.onProgress
+      })
+    })
+
+  const request: Connection["request"] = transport.kind !== "http" ?
+    send :
+    (method, params, request) =>
+      Effect.suspend(() => {
+        const session = sessions
+        return Effect.catchIf(
+          send(method, params, request),
+          (error) => error.reason._tag === "SessionExpired",
+          () => Effect.andThen(renew(session), send(method, params, request))
+        )
+      })
+
+  yield* open
+  yield* establish(negotiate(handshake))
+
+  return {
+    agreement: () => agreement ?? absurd(),
+    request,
+    notify: (method, params) =>
+      Effect.suspend(() => transport.notify({ jsonrpc: "2.0", method, params }, { protocol: current() })),
+    ...port,
+    setLogLevel: (level) => {
+      logLevel = level
+    },
+    waiting: calls.waiting
+  }
+})
+
+const absurd = (): never => {
+  throw new Error("agreed before the connection exists")
+}

@@ -1,0 +1,103 @@
+/**
+ * Decoders of what servers list: tools, prompts, resources, resource templates.
+ */
+import type { Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolHints } from "../McpModel.ts"
+import {
+  decodeItems,
+  optionalBoolean,
+  optionalName,
+  optionalNumber,
+  optionalObject,
+  optionalString,
+  optionalText,
+  type Report,
+  usableUri
+} from "./decode.ts"
+import { isObject, type JsonObject } from "./jsonrpc.ts"
+
+export const decodeTools = (items: unknown, report: Report): ReadonlyArray<Tool> =>
+  decodeItems("tool", items, decodeTool, (tool) => tool.name, report)
+
+const noSchema: JsonObject = { type: "object" }
+
+const decodeTool = (raw: JsonObject, report: Report): Tool | undefined => {
+  const name = optionalName(raw["name"])
+  if (name === undefined) return undefined
+  const annotations = optionalObject(raw["annotations"])
+  const { inputSchema, outputSchema } = raw
+  if (!isObject(inputSchema)) {
+    report({ kind: "repaired-item", message: `tool "${name}" has no input schema; any object is taken for one` })
+  }
+  return {
+    name,
+    title: optionalName(raw["title"]) ?? optionalName(annotations?.["title"]),
+    description: optionalText(raw["description"]),
+    inputSchema: isObject(inputSchema) ? inputSchema : noSchema,
+    outputSchema: outputSchema ?? undefined,
+    hints: decodeHints(annotations),
+    requiresTask: optionalObject(raw["execution"])?.["taskSupport"] === "required",
+    raw
+  }
+}
+
+const decodeHints = (annotations: JsonObject | undefined): ToolHints => ({
+  readOnly: optionalBoolean(annotations?.["readOnlyHint"]),
+  destructive: optionalBoolean(annotations?.["destructiveHint"]),
+  idempotent: optionalBoolean(annotations?.["idempotentHint"]),
+  openWorld: optionalBoolean(annotations?.["openWorldHint"])
+})
+
+export const decodePrompts = (items: unknown, report: Report): ReadonlyArray<Prompt> =>
+  decodeItems("prompt", items, decodePrompt, (prompt) => prompt.name, report)
+
+const decodePrompt = (raw: JsonObject, report: Report): Prompt | undefined => {
+  const name = optionalName(raw["name"])
+  return name === undefined ? undefined : {
+    name,
+    title: optionalName(raw["title"]),
+    description: optionalText(raw["description"]),
+    arguments: decodeItems(`argument of prompt "${name}":`, raw["arguments"], decodeArgument, (a) => a.name, report),
+    raw
+  }
+}
+
+const decodeArgument = (raw: JsonObject): PromptArgument | undefined => {
+  const name = optionalName(raw["name"])
+  return name === undefined ? undefined : {
+    name,
+    title: optionalName(raw["title"]),
+    description: optionalText(raw["description"]),
+    required: raw["required"] === true
+  }
+}
+
+export const decodeResources = (items: unknown, report: Report): ReadonlyArray<Resource> =>
+  decodeItems("resource", items, decodeResource, (resource) => resource.uri, report)
+
+export const decodeResource = (raw: JsonObject): Resource | undefined => {
+  const uri = usableUri(raw["uri"])
+  return uri === undefined ? undefined : {
+    uri,
+    name: optionalName(raw["name"]) ?? uri,
+    title: optionalName(raw["title"]),
+    description: optionalText(raw["description"]),
+    mimeType: optionalString(raw["mimeType"]),
+    size: optionalNumber(raw["size"]),
+    raw
+  }
+}
+
+export const decodeTemplates = (items: unknown, report: Report): ReadonlyArray<ResourceTemplate> =>
+  decodeItems("resource template", items, decodeTemplate, (template) => template.uriTemplate, report)
+
+const decodeTemplate = (raw: JsonObject): ResourceTemplate | undefined => {
+  const uriTemplate = usableUri(raw["uriTemplate"])
+  return uriTemplate === undefined ? undefined : {
+    uriTemplate,
+    name: optionalName(raw["name"]) ?? uriTemplate,
+    title: optionalName(raw["title"]),
+    description: optionalText(raw["description"]),
+    mimeType: optionalString(raw["mimeType"]),
+    raw
+  }
+}
