@@ -7,7 +7,7 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as Schema from "effect/Schema"
-import { ToolError } from "./ToolError.ts"
+import { ToolError, type ToolErrorReason } from "./ToolError.ts"
 
 /**
  * A request to run a tool, as a model makes it.
@@ -60,4 +60,25 @@ export class ToolInvocation extends Schema.Class<ToolInvocation>("agcore/tools/T
   get isFailure(): boolean {
     return this.error !== undefined
   }
+}
+
+/**
+ * The record of a call that has failed; `durationMillis` is 0 unless it ran.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const failed = (call: ToolCall, reason: ToolErrorReason, durationMillis: number = 0): ToolInvocation => {
+  const error = new ToolError({ toolName: call.name, reason })
+  return new ToolInvocation({
+    toolCallId: call.id,
+    toolName: call.name,
+    turn: call.turn ?? 0,
+    index: call.index ?? 0,
+    input: call.params,
+    error,
+    result: error.modelMessage,
+    truncated: false,
+    durationMillis
+  })
 }

@@ -14,7 +14,7 @@ import type * as Effect from "effect/Effect"
 import type * as Ref from "effect/Ref"
 import type * as Semaphore from "effect/Semaphore"
 import type { Definition } from "./Tool.ts"
-import type { ToolError } from "./ToolError.ts"
+import type { ToolErrorReason } from "./ToolError.ts"
 import type { ToolCall, ToolInvocation } from "./ToolInvocation.ts"
 
 /**
@@ -102,7 +102,7 @@ export interface Accepted {
 export interface Rejected {
   readonly _tag: "Rejected"
   readonly call: ToolCall
-  readonly error: ToolError
+  readonly reason: ToolErrorReason
   readonly invocation: ToolInvocation
 }
 

@@ -10,10 +10,10 @@ import * as Random from "effect/Random"
 import { excerpt } from "../../internal/text.ts"
 import * as Policy from "../PermissionPolicy.ts"
 import { ExecutionFailed, InvalidArguments, NotFound, PermissionDenied, type ToolErrorReason } from "../ToolError.ts"
-import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
+import { failed, type ToolCall, type ToolInvocation } from "../ToolInvocation.ts"
 import type { Admission, InvokeOptions } from "../ToolSnapshot.ts"
 import type { Admit, Item } from "./catalogue.ts"
-import { failed, type Identity, makeRun } from "./run.ts"
+import { type Identity, makeRun } from "./run.ts"
 import * as Telemetry from "./telemetry.ts"
 
 /** How much of arguments that are not JSON is repeated. */
@@ -25,9 +25,9 @@ export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolIn
   const ownSession = `registry-${((yield* Random.nextInt) >>> 0).toString(36)}`
 
   const reject = (call: ToolCall, reason: ToolErrorReason): Effect.Effect<Admission> => {
-    const { error, invocation } = failed(call, reason, 0)
+    const invocation = failed(call, reason)
     record(invocation)
-    return Effect.as(Telemetry.record(invocation), { _tag: "Rejected", call, error, invocation })
+    return Effect.as(Telemetry.record(invocation), { _tag: "Rejected", call, reason, invocation })
   }
 
   const admit: Admit = Effect.fnUntraced(function*(item, available, call, options) {

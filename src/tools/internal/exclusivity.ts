@@ -1,29 +1,32 @@
 /*
  * Keys that one call at a time may hold.
  *
- * A call that timed out but does not stop gives its place up as abandoned: who
- * waits or comes is told so at once instead of waiting for work nobody can end.
+ * Calls queue up by key; the first of a queue holds it. A holder that timed out
+ * but does not stop stays first until its work ends: who waits or comes in
+ * between is told so at once, instead of waiting for work nobody can end.
  */
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import { identity } from "effect/Function"
-import * as Semaphore from "effect/Semaphore"
+import type * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import { FIBER_STATE } from "../../internal/handlerContext.ts"
 
-/** Keys held by the call that the current fiber works for. */
-const HeldKeys: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>(
-  `${FIBER_STATE}HeldKeys`,
-  { defaultValue: () => new Set<string>() }
-)
+/** A call's place in the queue for its key. */
+interface Place {
+  /** Whether it became the call's turn; `false` if the holder was abandoned. */
+  readonly turn: Deferred.Deferred<boolean>
+  /** Work under this place that goes on although nobody waits for it. */
+  abandoned: number
+  /** Whether the call itself is done. */
+  done: boolean
+}
 
-/** Gives a key up although the work goes on until `ended` does. */
-export type Abandon = (ended: Effect.Effect<unknown>) => Effect.Effect<void>
+/** Leaves work to itself; the key stays taken until it ends. */
+export type Abandon = (work: Fiber.Fiber<unknown, unknown>) => void
 
 export interface Exclusivity {
-  /**
-   * Waits for the key and runs `use`, which holds it until it ends; answers
-   * `busy` at once where an abandoned call still works under the key.
-   */
+  /** Waits for the key and runs `use` with it; runs `busy` if abandoned work holds it. */
   readonly withKey: <A>(
     key: string | undefined,
     use: (abandon: Abandon) => Effect.Effect<A>,
@@ -31,48 +34,77 @@ export interface Exclusivity {
   ) => Effect.Effect<A>
 }
 
-interface Slot {
-  readonly semaphore: Semaphore.Semaphore
-  users: number
-  abandoned: number
-}
+/** Places of the calls that the current fiber works for: it passes where one of them holds the key. */
+const OwnPlaces: Context.Reference<ReadonlySet<Place>> = Context.Reference<ReadonlySet<Place>>(
+  `${FIBER_STATE}OwnPlaces`,
+  { defaultValue: () => new Set() }
+)
 
-const nothingHeld: Abandon = () => Effect.void
+const NOTHING_HELD: Abandon = () => {}
 
 export const make = (): Exclusivity => {
-  const slots = new Map<string, Slot>()
+  const queues = new Map<string, Set<Place>>()
 
-  const leave = (key: string, slot: Slot) => {
-    if (--slot.users === 0) slots.delete(key)
+  const enter = (key: string): Place => {
+    const queue = queues.get(key) ?? new Set()
+    const place: Place = { turn: Deferred.makeUnsafe(), abandoned: 0, done: false }
+    queues.set(key, queue.add(place))
+    if (queue.size === 1) answer(place, true)
+    return place
   }
 
-  const abandon = (key: string, slot: Slot): Abandon => (ended) =>
-    Effect.suspend(() => {
-      slot.users++
-      slot.abandoned++
-      return Effect.asVoid(Effect.forkDetach(Effect.andThen(
-        ended,
-        Effect.sync(() => {
-          slot.abandoned--
-          leave(key, slot)
-        })
-      )))
+  const leave = (key: string, place: Place): void => {
+    const queue = queues.get(key)
+    if (!place.done || place.abandoned > 0 || queue?.delete(place) !== true) return
+    const next = first(queue)
+    if (next === undefined) queues.delete(key)
+    else answer(next, true)
+  }
+
+  const abandon = (key: string, place: Place): Abandon => (work) => {
+    place.abandoned++
+    for (const other of queues.get(key) ?? []) {
+      if (other === place) continue
+      queues.get(key)?.delete(other)
+      answer(other, false)
+    }
+    work.addObserver(() => {
+      place.abandoned--
+      leave(key, place)
     })
+  }
 
   return {
     withKey: (key, use, busy) =>
-      key === undefined ? use(nothingHeld) : Effect.flatMap(HeldKeys, (keys) => {
-        if (keys.has(key)) return use(nothingHeld)
-        return Effect.suspend(() => {
-          const slot = slots.get(key) ?? { semaphore: Semaphore.makeUnsafe(1), users: 0, abandoned: 0 }
-          slots.set(key, slot)
-          slot.users++
-          return Effect.suspend(() => slot.abandoned > 0 ? busy : use(abandon(key, slot))).pipe(
-            Effect.provideService(HeldKeys, new Set([...keys, key])),
-            slot.abandoned > 0 ? identity : slot.semaphore.withPermit,
-            Effect.onExit(() => Effect.sync(() => leave(key, slot)))
-          )
-        })
-      })
+      key === undefined ? use(NOTHING_HELD) : Effect.flatMap(OwnPlaces, (own) =>
+        Effect.uninterruptibleMask((restore) =>
+          Effect.suspend(() => {
+            const holder = first(queues.get(key) ?? [])
+            if (holder !== undefined && own.has(holder)) return restore(use(abandon(key, holder)))
+            if (holder !== undefined && holder.abandoned > 0) return restore(busy)
+            const place = enter(key)
+            return Deferred.await(place.turn).pipe(
+              Effect.flatMap((isMine) => isMine ? use(abandon(key, place)) : busy),
+              Effect.provideService(OwnPlaces, new Set([...own, place])),
+              restore,
+              Effect.onExit(() =>
+                Effect.sync(() => {
+                  place.done = true
+                  leave(key, place)
+                })
+              )
+            )
+          })
+        ))
   }
+}
+
+const first = (queue: Iterable<Place>): Place | undefined => {
+  for (const place of queue) return place
+  return undefined
+}
+
+const answer = (place: Place, isTurn: boolean): void => {
+  const exit: Exit.Exit<boolean> = Effect.succeed(isTurn) as Exit.Exit<boolean>
+  Deferred.doneUnsafe(place.turn, exit)
 }

@@ -12,8 +12,8 @@ import * as Ref from "effect/Ref"
 import type * as Schema from "effect/Schema"
 import type { Prepared } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
-import { ExecutionFailed, NotExecuted, TimedOut, ToolError, type ToolErrorReason } from "../ToolError.ts"
-import { type ToolCall, ToolInvocation } from "../ToolInvocation.ts"
+import { ExecutionFailed, NotExecuted, TimedOut, ToolError } from "../ToolError.ts"
+import { failed, type ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import type * as ToolOutput from "../ToolOutput.ts"
 import * as ToolSettings from "../ToolSettings.ts"
 import type { InvokeOptions, RunOptions } from "../ToolSnapshot.ts"
@@ -75,7 +75,7 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
             const started = work(abandon, beside?.onStart)
             return beside?.permits === undefined ? started : beside.permits.withPermit(started)
           },
-          Effect.sync(() => failed(call, new NotExecuted({ why: "busy" }), 0).invocation)
+          Effect.sync(() => failed(call, new NotExecuted({ why: "busy" })))
         ).pipe(
           Effect.tap((invocation) => {
             record(invocation)
@@ -87,27 +87,6 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
   }
 )
 
-/** A call that has failed, as an error and as an invocation. */
-export const failed = (call: ToolCall, reason: ToolErrorReason, durationMillis: number) => {
-  const error = new ToolError({ toolName: call.name, reason })
-  const invocation = new ToolInvocation({
-    ...common(call, durationMillis),
-    error,
-    result: error.modelMessage,
-    truncated: false
-  })
-  return { error, invocation }
-}
-
-const common = (call: ToolCall, durationMillis: number) => ({
-  toolCallId: call.id,
-  toolName: call.name,
-  turn: call.turn ?? 0,
-  index: call.index ?? 0,
-  input: call.params,
-  durationMillis
-})
-
 const settle = (
   call: ToolCall,
   outcome: Outcome<ToolOutput.Final<Schema.Json>, ToolError>,
@@ -115,7 +94,7 @@ const settle = (
   maxBytes: number
 ): Effect.Effect<ToolInvocation> => {
   if (outcome._tag === "TimedOut") {
-    return Effect.succeed(failed(call, new TimedOut(outcome), durationMillis).invocation)
+    return Effect.succeed(failed(call, new TimedOut(outcome), durationMillis))
   }
   if (Exit.isSuccess(outcome.exit)) {
     return Effect.succeed(succeeded(call, outcome.exit.value, durationMillis, maxBytes))
@@ -123,7 +102,7 @@ const settle = (
   const cause = outcome.exit.cause
   const error = Cause.hasDies(cause) ? Option.none() : Cause.findErrorOption(cause)
   if (Option.isSome(error)) {
-    const told = failed(call, error.value.reason, durationMillis).invocation
+    const told = failed(call, error.value.reason, durationMillis)
     const limited = ResultLimit.limit(told.result, undefined, maxBytes)
     return Effect.succeed(
       limited.truncated ? new ToolInvocation({ ...told, result: limited.result, truncated: true }) : told
@@ -131,7 +110,7 @@ const settle = (
   }
   return Effect.as(
     Effect.logError(`Tool "${call.name}" failed unexpectedly`, cause),
-    failed(call, new ExecutionFailed({ origin: "defect", cause: Cause.squash(cause) }), durationMillis).invocation
+    failed(call, new ExecutionFailed({ origin: "defect", cause: Cause.squash(cause) }), durationMillis)
   )
 }
 
@@ -143,7 +122,12 @@ const succeeded = (
 ): ToolInvocation => {
   const { modelOutput, result, truncated } = ResultLimit.limit(output.value, output.modelOutput, maxBytes)
   return new ToolInvocation({
-    ...common(call, durationMillis),
+    toolCallId: call.id,
+    toolName: call.name,
+    turn: call.turn ?? 0,
+    index: call.index ?? 0,
+    input: call.params,
+    durationMillis,
     output: output.value,
     result,
     truncated,

@@ -1,5 +1,5 @@
 /*
- * Runs one call's work in a fiber of its own, for at most a given time.
+ * Runs work in a fiber of its own, for at most a given time.
  *
  * Whoever waits is answered in bounded time, also when the work does not react
  * to interruption: it is given a grace period, then left to itself.
@@ -20,37 +20,37 @@ export const supervise = <A, E, R>(
     readonly timeout: Duration.Duration
     /** How long interrupted work may take to clean up before it counts as still running. */
     readonly gracePeriod: Duration.Duration
-    /** The work was told to stop and did not within the grace period; it ends when `ended` does. */
-    readonly onAbandon: (ended: Effect.Effect<unknown>) => Effect.Effect<void>
+    /** The work was told to stop. */
+    readonly onStop: () => void
+    /** The work did not stop within the grace period. */
+    readonly onAbandon: (work: Fiber.Fiber<A, E>) => void
   }
 ): Effect.Effect<Outcome<A, E>, never, R> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(
-      Effect.forkDetach(work, { startImmediately: true }),
-      (fiber) => {
-        const stop = Effect.suspend(() => {
-          fiber.interruptUnsafe()
-          return Effect.flatMap(
-            Effect.timeoutOption(Fiber.await(fiber), options.gracePeriod),
-            (exit) =>
-              Option.isSome(exit) ? Effect.succeed(true) : Effect.as(options.onAbandon(Fiber.await(fiber)), false)
-          )
+    Effect.flatMap(Effect.forkDetach(work, { startImmediately: true }), (fiber) => {
+      const timeout = Duration.max(options.timeout, Duration.zero)
+      const stop = Effect.suspend(() => {
+        fiber.interruptUnsafe()
+        options.onStop()
+        return Effect.map(Effect.timeoutOption(Fiber.await(fiber), options.gracePeriod), (exit) => {
+          if (Option.isNone(exit)) options.onAbandon(fiber)
+          return Option.isSome(exit)
         })
-        const ended = Duration.isFinite(options.timeout)
-          ? Effect.timeoutOption(Fiber.await(fiber), options.timeout)
-          : Effect.asSome(Fiber.await(fiber))
-        return restore(ended).pipe(
-          Effect.onInterrupt(() => stop),
-          Effect.flatMap(Option.match({
-            onSome: (exit) => Effect.succeed<Outcome<A, E>>({ _tag: "Ended", exit }),
-            onNone: () =>
-              Effect.map(stop, (stopped): Outcome<A, E> => ({
-                _tag: "TimedOut",
-                timeoutMillis: Duration.toMillis(options.timeout),
-                stopped
-              }))
-          }))
-        )
-      }
-    )
+      })
+      const ended = Duration.isFinite(timeout)
+        ? Effect.timeoutOption(Fiber.await(fiber), timeout)
+        : Effect.asSome(Fiber.await(fiber))
+      return restore(ended).pipe(
+        Effect.onInterrupt(() => stop),
+        Effect.flatMap(Option.match({
+          onSome: (exit) => Effect.succeed<Outcome<A, E>>({ _tag: "Ended", exit }),
+          onNone: () =>
+            Effect.map(stop, (stopped): Outcome<A, E> => ({
+              _tag: "TimedOut",
+              timeoutMillis: Duration.toMillis(timeout),
+              stopped
+            }))
+        }))
+      )
+    })
   )
