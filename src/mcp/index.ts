@@ -7,4 +7,34 @@
 /**
  * @since 0.1.0
  */
+export * as McpClient from "./McpClient.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as McpElicitation from "./McpElicitation.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as McpError from "./McpError.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as McpModel from "./McpModel.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as McpRoots from "./McpRoots.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as McpSampling from "./McpSampling.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as McpTransport from "./McpTransport.ts"

@@ -55,7 +55,7 @@ export const requestWithInput = (
     rounds: number
   ): Effect.fn.Return<JsonObject, McpError> {
     if (rounds >= MAX_INPUT_ROUNDS) {
-      return yield* Effect.fail(fail(new LimitExceeded({ limit: "input rounds", max: MAX_INPUT_ROUNDS })))
+      return yield* fail(new LimitExceeded({ limit: "input rounds", max: MAX_INPUT_ROUNDS }))
     }
     const { inputRequests: requests, requestState: state } = result
     const asked = isObject(requests) ? Object.entries(requests) : []
@@ -76,12 +76,12 @@ export const requestWithInput = (
   const ask = (request: unknown): Effect.Effect<JsonObject, McpError> => {
     const wanted = isObject(request) && typeof request["method"] === "string" ? request["method"] : ""
     const given = isObject(request) && isObject(request["params"]) ? request["params"] : {}
-    return Effect.catch(answers.answer(wanted, given), (error) =>
-      Effect.fail(fail(
+    return Effect.mapError(answers.answer(wanted, given), (error) =>
+      fail(
         error.code === ErrorCode.methodNotFound
           ? new NotSupported({ method: wanted, detail: `${method} asks for it: ${error.message}` })
           : new InvalidAnswer({ method, detail: `input could not be given: ${error.message}`, answer: request })
-      )))
+      ))
   }
 
   return round(params, 0)

@@ -7,7 +7,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { McpError } from "../McpError.ts"
+import { type McpError, type McpErrorReason, NotSupported } from "../McpError.ts"
 import type { Connection } from "./connection.ts"
 import { optionalObject, type Report } from "./decode.ts"
 import { ErrorCode, type JsonObject } from "./jsonrpc.ts"
@@ -22,9 +22,17 @@ export interface Listener {
 const FIRST_PAUSE_MILLIS = 1_000
 const LONGEST_PAUSE_MILLIS = 60_000
 
+/** Whether a server does not know the method it was asked for. */
+export const isUnknownMethod = (error: McpError): boolean =>
+  remoteError(error.reason)?.code === ErrorCode.methodNotFound
+
 const METHOD = "subscriptions/listen"
 
-export const makeListener = (connection: () => Connection, report: Report): Listener => {
+export const makeListener = (
+  connection: () => Connection,
+  fail: (reason: McpErrorReason) => McpError,
+  report: Report
+): Listener => {
   const waiting = new Map<number, () => void>()
 
   const open: Listener["open"] = Effect.fnUntraced(function*(filter) {
@@ -48,12 +56,18 @@ export const makeListener = (connection: () => Connection, report: Report): List
           Effect.ensuring(Effect.sync(() => waiting.delete(id))),
           Effect.matchEffect({
             onFailure: (error) => {
-              const refused = remoteError(error.reason)?.code === ErrorCode.methodNotFound
-              if (refused || !Deferred.isDoneUnsafe(first)) Deferred.doneUnsafe(first, Effect.fail(error))
+              // One that never worked is whoever opened it's to try again.
+              const never = Deferred.doneUnsafe(first, Effect.fail(error))
               report({ kind: "connection", message: `a subscription ended: ${error.reason.message}` })
-              return refused ? Effect.void : again(next)
+              return never || isUnknownMethod(error) ? Effect.void : again(next)
             },
-            onSuccess: () => again(next)
+            onSuccess: () => {
+              // It ended well before it was acknowledged: an answer to a question that was not understood.
+              const detail = "it was answered at once"
+              return Deferred.doneUnsafe(first, Effect.fail(fail(new NotSupported({ method: METHOD, detail }))))
+                ? Effect.void
+                : again(next)
+            }
           })
         )
       })
