@@ -278,7 +278,7 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
             const peer = yield* open(withSecrets(server.origin), { headers, propagateTrace })
             yield* peer.call("ping").pipe(Effect.withSpan("parent"), Effect.withTracer(tracer))
           }
-          const shown = JSON.stringify(spans.map((span) => [span.name, ...span.attributes]))
+          const shown = JSON.stringify(spans.map((span) => [span.name, [...span.attributes]]))
           assert.include(shown, "/mcp")
           for (const secret of secrets) assert.notInclude(shown, secret)
           assert.strictEqual(server.visits[0]?.headers["traceparent"], undefined)

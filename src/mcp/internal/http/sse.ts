@@ -38,10 +38,13 @@ export const readEvents: (
   function*(wire, response, position, onEvent) {
     const next = yield* wire.pieces(response)
     let over = false
+    let tooLarge = false
     const parser = Sse.makeParser((event) => {
       const id = event._tag === "Retry" ? event.lastEventId : event.id
       if (id !== undefined) position.lastEventId = id === "" ? undefined : id
       if (event._tag === "Retry") position.retryMillis = Duration.toMillis(event.duration)
+      // The parser looks at what is unfinished between chunks; this one came in a single chunk.
+      else if (event.data.length > wire.maxMessageBytes) tooLarge = true
       else if (onEvent(event)) over = true
     }, { maxEventSize: wire.maxMessageBytes })
 
@@ -49,8 +52,8 @@ export const readEvents: (
       const texts = yield* next
       // A last event without its blank line counts: what it says is complete, or it is no JSON.
       for (const text of texts ?? ["\n\n"]) {
-        if (parser.feed(text) === undefined) continue
-        return yield* new LimitExceeded({ limit: "maxMessageBytes", max: wire.maxMessageBytes })
+        if (parser.feed(text) !== undefined) tooLarge = true
+        if (tooLarge && !over) return yield* new LimitExceeded({ limit: "maxMessageBytes", max: wire.maxMessageBytes })
       }
       if (texts === undefined) return over
       if (over) break
