@@ -164,7 +164,7 @@ describe("assembly", () => {
         assert.isUndefined(got.error)
         assert.deepStrictEqual(
           got.calls.map(({ id, name, params }, position) => [calls[position]?.[0] === "*" ? "*" : id, name, params]),
-          calls
+          calls.map((call) => Array.from<unknown>(call))
         )
         assert.strictEqual(new Set(got.calls.map((call) => call.id)).size, calls.length)
         assert.strictEqual(got.finish, finish)

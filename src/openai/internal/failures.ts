@@ -153,7 +153,7 @@ export const make = (request: Request): Failures => {
       const report = readReport(error)
       const reason = statusReason(request, baseUrl, {
         status: reportedStatus(report),
-        said: excerpt(report.message ?? JSON.stringify(error)),
+        said: excerpt(report.message ?? Json.write(error)),
         report,
         retryAfter: undefined,
         location: undefined
@@ -193,7 +193,7 @@ const readReport = (value: Json.Json | undefined): Report => {
   const detail = fields["detail"]
   return {
     message: Json.text(fields["message"]) ?? Json.text(error) ??
-      (detail === undefined || detail === null ? undefined : Json.text(detail) ?? JSON.stringify(detail)),
+      (detail === undefined || detail === null ? undefined : Json.text(detail) ?? Json.write(detail)),
     code: word(fields["code"]),
     type: word(fields["type"]) ?? word(fields["status"]),
     param: Json.text(fields["param"])

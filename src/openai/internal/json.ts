@@ -15,6 +15,10 @@ export type { Json, JsonObject }
 export const parse = (text: string): Json | undefined =>
   Result.getOrUndefined(Result.try(() => JSON.parse(text) as Json))
 
+/** Writes JSON; of a value nested too deep to write, a text that says so and is no JSON itself. */
+export const write = (value: Json): string =>
+  Result.getOrElse(Result.try(() => JSON.stringify(value)), () => "(nested too deep)")
+
 export const isObject = (value: Json | undefined): value is JsonObject => Predicate.isObject(value)
 
 export const object = (value: Json | undefined): JsonObject | undefined => isObject(value) ? value : undefined

@@ -154,7 +154,7 @@ const readFragment = (value: Json.Json): Fragment | undefined => {
     index: Json.count(call["index"]),
     id: Json.text(call["id"]),
     name: Json.text(fn["name"]),
-    args: typeof args === "string" ? args : Predicate.isNullish(args) ? "" : JSON.stringify(args),
+    args: typeof args === "string" ? args : Predicate.isNullish(args) ? "" : Json.write(args),
     unknown: unknown.length === 0 ? undefined : Object.fromEntries(unknown)
   }
 }
