@@ -85,7 +85,7 @@ const MAX_CHALLENGE_CHARACTERS = 4096
  */
 export const challenges = (header: string | undefined): ReadonlyArray<Challenge> => {
   const text = (header ?? "").slice(0, MAX_CHALLENGE_CHARACTERS)
-  const param = /([!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s",]+))/y
+  const param = /([!#$%&'*+\-.^_`|~0-9A-Za-z]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)(?:"|$)|([^\s",]+))/y
   const scheme = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+(?=\s|,|$)/y
   const token68 = /\s+[A-Za-z0-9\-._~+/]+=*(?=\s*(?:,|$))/y
   const found: Array<{ readonly scheme: string; readonly params: Map<string, string> }> = []

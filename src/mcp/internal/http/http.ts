@@ -89,7 +89,8 @@ const targetOf = (options: HttpOptions): Target | { readonly problem: string } =
 
 /** A server of 2024-11-05 does not know what a POST to this URL is; a modern one says what is wrong with it. */
 const mayBeOld = (reason: McpErrorReason): boolean =>
-  reason._tag === "HttpStatus" && reason.status >= 400 && reason.status < 500 && reason.status !== 429 &&
+  reason._tag === "HttpStatus" && reason.status >= 400 && reason.status < 500 && reason.status !== 403 &&
+  reason.status !== 429 &&
   (reason.error === undefined || !MODERN_ERRORS.has(reason.error.code))
 
 const MODERN_ERRORS: ReadonlySet<number> = new Set([

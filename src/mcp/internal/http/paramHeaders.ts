@@ -59,13 +59,22 @@ const isPrimitive = (type: unknown): boolean => {
   return types.length === 1 && PRIMITIVES.has(types[0])
 }
 
+/** A place in a schema, from the end: sharing what is before it keeps deep schemas cheap. */
+type Place = { readonly key: string; readonly before: Place | undefined }
+
+const pathOf = (place: Place): ReadonlyArray<string> => {
+  const path: Array<string> = []
+  for (let at: Place | undefined = place; at !== undefined; at = at.before) path.push(at.key)
+  return path.toReversed()
+}
+
 const problemOf = (
   schema: Readonly<Record<string, unknown>>,
-  path: ReadonlyArray<string> | undefined,
+  place: Place | undefined,
   taken: ReadonlySet<string>
 ): string | undefined => {
   const name = schema[ANNOTATION]
-  if (path === undefined || path.length === 0) return "it stands where no argument can be read from"
+  if (place === undefined) return "it stands where no argument can be read from"
   if (typeof name !== "string" || !TOKEN.test(name)) return `${JSON.stringify(name)} is no header name`
   if (taken.has(name.toLowerCase())) return `"${name}" is used twice`
   return isPrimitive(schema["type"])
@@ -88,33 +97,31 @@ export const headerParameters = (inputSchema: unknown): HeaderParameters => {
 const readSchema = (inputSchema: object): HeaderParameters => {
   const parameters: Array<HeaderParameter> = []
   const taken = new Set<string>()
-  // A list of what is still to be read instead of recursion: the depth of a server's schema is not ours to trust. The path
-  // is absent where something else than `properties` was passed.
-  const open: Array<{ readonly schema: unknown; readonly path: ReadonlyArray<string> | undefined }> = [
-    { schema: inputSchema, path: [] }
+  // A list of what is still to be read instead of recursion: the depth of a server's schema is not ours to trust. There is
+  // no place at the root, nor where something else than `properties` was passed.
+  const open: Array<{ readonly schema: unknown; readonly place: Place | undefined; readonly reachable: boolean }> = [
+    { schema: inputSchema, place: undefined, reachable: true }
   ]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const { path, schema } = next
+    const { place, reachable, schema } = next
     if (!isObject(schema)) continue
     if (Object.hasOwn(schema, ANNOTATION)) {
-      const problem = problemOf(schema, path, taken)
-      if (problem !== undefined) return { _tag: "Invalid", problem: `${ANNOTATION}: ${problem}` }
+      const problem = problemOf(schema, place, taken)
+      if (problem !== undefined || place === undefined) return { _tag: "Invalid", problem: `${ANNOTATION}: ${problem}` }
       const name = String(schema[ANNOTATION]).toLowerCase()
       taken.add(name)
-      parameters.push({ path: path ?? [], header: `mcp-param-${name}` })
+      parameters.push({ path: pathOf(place), header: `mcp-param-${name}` })
     }
     for (const [keyword, value] of Object.entries(schema)) {
       if (HOLDS_MAP.has(keyword) && isObject(value)) {
+        const inside = reachable && keyword === "properties"
         for (const [key, child] of Object.entries(value)) {
-          open.push({
-            schema: child,
-            path: keyword === "properties" && path !== undefined ? [...path, key] : undefined
-          })
+          open.push({ schema: child, place: inside ? { key, before: place } : undefined, reachable: inside })
         }
       } else if (HOLDS_LIST.has(keyword) && Array.isArray(value)) {
-        for (const child of value) open.push({ schema: child, path: undefined })
+        for (const child of value) open.push({ schema: child, place: undefined, reachable: false })
       } else if (HOLDS_SCHEMA.has(keyword)) {
-        open.push({ schema: value, path: undefined })
+        open.push({ schema: value, place: undefined, reachable: false })
       }
     }
   }
