@@ -5,7 +5,7 @@
  * `format` is an annotation, as in 2020-12. A `$ref` is resolved inside its own
  * document, never over the network.
  */
-import { Ajv, type AnySchema, type ErrorObject, type Options } from "ajv"
+import { Ajv, type ErrorObject, type Options } from "ajv"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
@@ -25,7 +25,8 @@ const OPTIONS: Options = {
   validateFormats: false,
   addUsedSchema: false,
   logger: false,
-  // `$id` of two servers may be the same; nothing is shared between schemas.
+  // `constructor` is not a property of every object.
+  ownProperties: true,
   validateSchema: false
 }
 
@@ -34,37 +35,42 @@ const OPTIONS: Options = {
  * usable JSON Schema.
  */
 export const compile = (schema: unknown): Result.Result<Validate, string> => {
-  if (!isSchema(schema)) return Result.fail("a JSON Schema is an object or a boolean")
+  if (!Predicate.isObject(schema)) return Result.fail("a JSON Schema is an object")
   if (exceedsDepth(schema, MAX_SCHEMA_DEPTH)) return Result.fail(`nested deeper than ${MAX_SCHEMA_DEPTH} levels`)
+  const dialect = isDraft07(schema) ? DRAFT_07 : DRAFT_2020
+  // Its dialect is known; others are read as 2020-12.
+  const { $schema: _, ...target } = schema
   return Result.try({
     try: () => {
-      const ajv = isDraft07(schema) ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS)
-      // The meta schema of the dialect is known; other dialects are read as 2020-12.
-      const { $schema: _, ...document } = typeof schema === "boolean" ? { $schema: undefined, not: {} } : schema
-      const target: AnySchema = typeof schema === "boolean" ? schema : document
-      if (ajv.validateSchema(target) === false) throw new Error(describe(ajv.errors))
-      const validate = ajv.compile<unknown>(target)
+      const meta = dialect.meta()
+      if (meta.validateSchema(target) === false) throw new Error(describe(meta.errors))
+      // `$id` of two servers may be the same, so nothing is shared between schemas.
+      const validate = dialect.make({ ...OPTIONS, meta: false }).compile<unknown>(target)
       return (value: unknown) => validate(value) ? undefined : describe(validate.errors)
     },
     catch: (cause) => cause instanceof Error ? cause.message : String(cause)
   })
 }
 
-const isSchema = (schema: unknown): schema is boolean | Record<string, unknown> =>
-  typeof schema === "boolean" || Predicate.isObject(schema)
+/** A dialect, with the validator of its schemas: that takes long to make, and is the same for all. */
+const makeDialect = (make: (options: Options) => Ajv | Ajv2020) => {
+  let meta: Ajv | Ajv2020 | undefined
+  return { make, meta: () => (meta ??= make(OPTIONS)) }
+}
 
-const isDraft07 = (schema: boolean | Record<string, unknown>): boolean =>
-  typeof schema === "object" && typeof schema["$schema"] === "string" &&
-  /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/.test(schema["$schema"])
+const DRAFT_07 = makeDialect((options) => new Ajv(options))
+const DRAFT_2020 = makeDialect((options) => new Ajv2020(options))
+
+const isDraft07 = ({ $schema }: { readonly $schema?: unknown }): boolean =>
+  typeof $schema === "string" && /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/.test($schema)
 
 /** Whether JSON nests deeper than `limit`; itself iterative, so that depth cannot hurt it. */
 export const exceedsDepth = (value: unknown, limit: number): boolean => {
-  let level: Array<object> = typeof value === "object" && value !== null ? [value] : []
-  for (let depth = 0; level.length > 0; depth++) {
+  let level = new Set([value].filter(Predicate.isObjectOrArray))
+  for (let depth = 0; level.size > 0; depth++) {
     if (depth >= limit) return true
-    level = level.flatMap((node) =>
-      Object.values(node).filter((child): child is object => typeof child === "object" && child !== null)
-    )
+    // A set: what is not JSON may hold an object many times over.
+    level = new Set(Array.from(level).flatMap(Object.values).filter(Predicate.isObjectOrArray))
   }
   return false
 }

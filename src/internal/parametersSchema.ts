@@ -5,6 +5,7 @@ import type * as JsonSchema from "effect/JsonSchema"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { exceedsDepth, MAX_SCHEMA_DEPTH } from "./jsonSchema.ts"
 
 /** Describes what a schema's JSON form looks like; fails with why it cannot be offered. */
 export const fromSchema = (schema: Schema.Constraint): Result.Result<JsonSchema.JsonSchema, string> =>
@@ -22,6 +23,8 @@ export const fromSchema = (schema: Schema.Constraint): Result.Result<JsonSchema.
 export const fromJsonSchema = (schema: JsonSchema.JsonSchema): Result.Result<JsonSchema.JsonSchema, string> =>
   !Predicate.isObject(schema)
     ? Result.fail("parameters must be described by an object")
+    : exceedsDepth(schema, MAX_SCHEMA_DEPTH)
+    ? Result.fail(`nested deeper than ${MAX_SCHEMA_DEPTH} levels`)
     : schema["type"] === "object"
     ? Result.succeed("properties" in schema ? schema : { ...schema, properties: {} })
     : schema["type"] === undefined && "properties" in schema
@@ -34,6 +37,10 @@ const resolveRoot = (
   definitions: Readonly<Record<string, JsonSchema.JsonSchema>>
 ): JsonSchema.JsonSchema => {
   const name = typeof schema["$ref"] === "string" ? /^#\/\$defs\/(.+)$/.exec(schema["$ref"])?.[1] : undefined
-  const target = name === undefined ? undefined : definitions[name]
-  return target ?? schema
+  // A struct without fields takes whatever is there; a call's arguments always are an object.
+  if (name === undefined) return isAnyPresent(schema) ? { type: "object" } : schema
+  return definitions[name.replaceAll("~1", "/").replaceAll("~0", "~")] ?? schema
 }
+
+const isAnyPresent = ({ not, ...rest }: JsonSchema.JsonSchema): boolean =>
+  Predicate.isObject(not) && not["type"] === "null" && Object.keys(not).length === 1 && Object.keys(rest).length === 0

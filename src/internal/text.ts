@@ -9,6 +9,8 @@ export const excerpt = (text: string, maxCharacters: number): string =>
 const LONE_HIGH_SURROGATE = /[\uD800-\uDBFF]$/
 
 const encoder = new TextEncoder()
+// A mark at the start of a text is a character like others.
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 /** Bytes of a text in UTF-8, as far as needed to tell whether it fits `maxBytes`. */
 export const fitsBytes = (text: string, maxBytes: number): boolean =>
@@ -20,5 +22,5 @@ export const cutBytes = (text: string, maxBytes: number): { readonly kept: strin
   if (bytes.length <= maxBytes) return { kept: text, missingBytes: 0 }
   let end = maxBytes
   while (end > 0 && (bytes[end]! & 0b1100_0000) === 0b1000_0000) end--
-  return { kept: new TextDecoder().decode(bytes.subarray(0, end)), missingBytes: bytes.length - end }
+  return { kept: decoder.decode(bytes.subarray(0, end)), missingBytes: bytes.length - end }
 }

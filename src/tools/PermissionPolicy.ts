@@ -12,6 +12,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as HandlerContext from "../internal/handlerContext.ts"
 import { Permission } from "./Permission.ts"
 import type { Definition } from "./Tool.ts"
 
@@ -267,11 +268,11 @@ export const layerCheck = <E = never, R = never>(
 ): Layer.Layer<PermissionPolicy, never, R> =>
   Layer.effect(
     PermissionPolicy,
-    Effect.contextWith((context: Context.Context<R>) =>
-      Effect.succeed({
+    Effect.contextWith((context: Context.Context<R>) => {
+      const withServices = HandlerContext.provider(context)
+      return Effect.succeed({
         check: (request) =>
-          Effect.suspend(() => check(request)).pipe(
-            Effect.provideContext(context),
+          withServices<Decision, E, never>(Effect.suspend(() => check(request))).pipe(
             Effect.catchCause((cause) =>
               Effect.as(
                 Effect.logError(`The policy failed to decide on "${request.tool.name}"`, cause),
@@ -280,5 +281,5 @@ export const layerCheck = <E = never, R = never>(
             )
           )
       })
-    )
+    })
   )

@@ -12,7 +12,7 @@
  */
 import * as AiTool from "effect/ai/Tool"
 import * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Layer from "effect/Layer"
@@ -464,7 +464,8 @@ const makeDefinition = <const Name extends string>(
   destructive: options.destructive ?? options.readonly !== true,
   idempotent: options.idempotent ?? false,
   openWorld: options.openWorld ?? true,
-  timeout: options.timeout
+  // A limit that is none shows where it is written, not when the tool is called.
+  timeout: options.timeout === undefined ? undefined : Duration.fromInputUnsafe(options.timeout)
 })
 
 // What a handler needs is what it captures and what its call brings: TypeScript
@@ -503,7 +504,7 @@ const makeImplementation = <A, B, Success extends Schema.Constraint, Failure ext
       )
 
   const run = (parameters: A) =>
-    options.handler(parameters).pipe(
+    Effect.suspend(() => options.handler(parameters)).pipe(
       Effect.catch(tellFailure),
       Effect.flatMap((answer) => {
         const output: ToolOutput.Final<unknown> = ToolOutput.isFinal(answer) ? answer : ToolOutput.final(answer)

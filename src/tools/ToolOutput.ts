@@ -7,7 +7,8 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Predicate from "effect/Predicate"
 import type * as Stream from "effect/Stream"
 
-const TypeId = "~agcore/tools/ToolOutput" as const
+// A symbol, because JSON from elsewhere that a handler passes on cannot hold one.
+const TypeId: unique symbol = Symbol.for("~agcore/tools/ToolOutput")
 
 /**
  * A complete result.

@@ -21,7 +21,7 @@ import * as Names from "../internal/names.ts"
 import { makeAdmit } from "./internal/admit.ts"
 import * as Catalogue from "./internal/catalogue.ts"
 import * as Stats from "./internal/stats.ts"
-import { PermissionPolicy } from "./PermissionPolicy.ts"
+import type { PermissionPolicy } from "./PermissionPolicy.ts"
 import { DuplicateName, InvalidName, InvalidSchema, RegistrationError } from "./RegistrationError.ts"
 import type * as Tool from "./Tool.ts"
 import { NotFound, ToolError } from "./ToolError.ts"
@@ -213,6 +213,7 @@ export const make: Effect.Effect<ToolRegistry["Service"], never, PermissionPolic
   let current = Catalogue.empty(admit)
 
   const commit = (next: Catalogue.Catalogue): Effect.Effect<void> => {
+    if (next === current) return Effect.void
     const change = Catalogue.difference(current, next)
     current = next
     return Effect.asVoid(PubSub.publish(changes, change))
@@ -228,54 +229,34 @@ export const make: Effect.Effect<ToolRegistry["Service"], never, PermissionPolic
     return { name, originalName, definition: { ...tool.definition, name }, implementation }
   })
 
-  const free = (catalogue: Catalogue.Catalogue, item: Catalogue.Item) =>
-    catalogue.items.has(item.name)
-      ? Effect.fail(new RegistrationError({ toolName: item.originalName, reason: new DuplicateName() }))
-      : Effect.succeed(Catalogue.add(catalogue, item))
-
+  // Synchronous from reading `current` to writing it, so that no change is lost.
   const addAll = <R>(tools: ReadonlyArray<Tool.Tool<R>>, options: RegisterOptions | undefined) =>
-    Effect.flatMap(
-      Effect.forEach(tools, (tool) => implement(tool, options)),
-      // Nothing else can run between reading `current` and writing it.
-      (items) =>
-        Effect.reduce(items, () => current, free).pipe(
-          Effect.flatMap(commit),
-          Effect.as(items)
-        )
-    )
-
-  const removeAll = (items: Iterable<Catalogue.Item>) =>
-    Effect.suspend(() => {
-      const next = Catalogue.remove(current, items)
-      return next === current ? Effect.void : commit(next)
+    Effect.flatMap(Effect.forEach(tools, (tool) => implement(tool, options)), (items) => {
+      const { catalogue, refused } = Catalogue.add(current, items)
+      return refused[0] === undefined ? Effect.as(commit(catalogue), items) : Effect.fail(nameTaken(refused[0]))
     })
+
+  const removeAll = (items: Iterable<Catalogue.Item>) => Effect.suspend(() => commit(Catalogue.remove(current, items)))
 
   const register: ToolRegistry["Service"]["register"] = (tool, options) => Effect.asVoid(addAll([tool], options))
 
   const group: ToolRegistry["Service"]["group"] = Effect.suspend(() => {
     let members: ReadonlyArray<Catalogue.Item> = []
+    let isClosed = false
     const set = Effect.fnUntraced(function*<R>(tools: ReadonlyArray<Tool.Tool<R>>, options?: RegisterOptions) {
-      const refused: Array<RegistrationError> = []
-      const items: Array<Catalogue.Item> = []
-      for (const tool of tools) {
-        yield* Effect.match(implement(tool, options), {
-          onFailure: (error) => refused.push(error),
-          onSuccess: (item) => items.push(item)
-        })
-      }
-      let next = Catalogue.remove(current, members)
-      members = items.filter((item) => {
-        if (next.items.has(item.name)) {
-          refused.push(new RegistrationError({ toolName: item.originalName, reason: new DuplicateName() }))
-          return false
-        }
-        next = Catalogue.add(next, item)
-        return true
-      })
-      yield* commit(next)
-      return refused
+      const [items, unusable] = yield* Effect.partition(tools, (tool) => implement(tool, options))
+      // Its scope may have closed meanwhile: nobody would remove the tools again.
+      if (isClosed) return unusable
+      const { catalogue, refused } = Catalogue.add(Catalogue.remove(current, members), items)
+      members = items.filter((item) => !refused.includes(item))
+      yield* commit(catalogue)
+      return [...unusable, ...refused.map(nameTaken)]
     })
-    return Effect.acquireRelease(Effect.succeed<ToolGroup>({ set }), () => Effect.suspend(() => removeAll(members)))
+    return Effect.acquireRelease(Effect.succeed<ToolGroup>({ set }), () =>
+      Effect.suspend(() => {
+        isClosed = true
+        return removeAll(members)
+      }))
   })
 
   return ToolRegistry.of({
@@ -319,6 +300,9 @@ export const layer = <Tools extends ReadonlyArray<Tool.Tool<never> | Tool.Tool<u
 // =============================================================================
 // Internals
 // =============================================================================
+
+const nameTaken = ({ originalName }: Catalogue.Item): RegistrationError =>
+  new RegistrationError({ toolName: originalName, reason: new DuplicateName() })
 
 const makeView = (
   snapshot: Effect.Effect<ToolSnapshot>,

@@ -61,8 +61,8 @@ export interface InvokeOptions {
   readonly timeout?: Duration.Input | undefined
   /** What a model is told at the most. Default: `ToolSettings.MaxResultBytes`, 64 KiB. */
   readonly maxResultBytes?: number | undefined
-  /** Hears of progress. Must not block: it is called from the tool's fiber. */
-  readonly onProgress?: ((value: unknown) => void) | undefined
+  /** Hears of a call's progress. Must not block: it is called from the tool's fiber. */
+  readonly onProgress?: ((value: unknown, call: ToolCall) => void) | undefined
   /** Default: fresh for each call. */
   readonly sharedState?: Ref.Ref<ReadonlyMap<string, unknown>> | undefined
 }

@@ -103,22 +103,24 @@ const fromAiTool = <Tools extends Record<string, AiTool.Any>>(
         Stream.runLast,
         Effect.flatMap(Effect.fromOption)
       )
+      // A toolkit that returns its failures returns these too: whole, with the names of its modules.
+      if (AiError.isAiError(last.result)) return yield* Effect.fail(last.result)
       return ToolOutput.final(yield* toJson(last.encodedResult), {
         isFailure: last.isFailure,
         modelOutput: last.modelOutput
       })
-    }, Effect.catch((error) => Effect.flatMap(toToolError(tool, error), Effect.fail)))
+    }, (handled, args) => Effect.catch(handled, (error) => Effect.flatMap(toToolError(tool, args, error), Effect.fail)))
   })
 
 const toJson = (value: unknown) => Schema.decodeUnknownEffect(Schema.Json)(value ?? null)
 
-const toToolError = (tool: AiTool.Any, error: unknown): Effect.Effect<ToolError> => {
+const toToolError = (tool: AiTool.Any, input: unknown, error: unknown): Effect.Effect<ToolError> => {
   const fail = (reason: ToolError["reason"]) => new ToolError({ toolName: tool.name, reason })
   if (isToolError(error)) return Effect.succeed(error)
   if (AiError.isAiError(error)) {
     return Effect.succeed(fail(
       error.reason._tag === "ToolParameterValidationError"
-        ? new InvalidArguments({ issue: error.reason.description, input: undefined })
+        ? new InvalidArguments({ issue: error.reason.description, input })
         : new Other({ description: "The tool could not complete the call.", cause: error })
     ))
   }

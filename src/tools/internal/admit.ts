@@ -2,18 +2,19 @@
  * Admission of a call: find → permission → decode. Nothing of a tool runs, its
  * schema included, before the policy has answered.
  */
-import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
 import { excerpt } from "../../internal/text.ts"
 import * as Policy from "../PermissionPolicy.ts"
-import { ExecutionFailed, InvalidArguments, NotFound, PermissionDenied, type ToolErrorReason } from "../ToolError.ts"
-import { failed, type ToolCall, type ToolInvocation } from "../ToolInvocation.ts"
+import { InvalidArguments, NotFound, PermissionDenied, type ToolErrorReason } from "../ToolError.ts"
+import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
+import * as ToolSettings from "../ToolSettings.ts"
 import type { Admission, InvokeOptions } from "../ToolSnapshot.ts"
 import type { Admit, Item } from "./catalogue.ts"
-import { type Identity, makeRun } from "./run.ts"
+import { failedWithin, type Identity, makeRun, reasonOf } from "./run.ts"
+import { supervise } from "./supervise.ts"
 import * as Telemetry from "./telemetry.ts"
 
 /** How much of arguments that are not JSON is repeated. */
@@ -22,30 +23,26 @@ const MAX_RAW_CHARACTERS = 200
 export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolInvocation) => void) {
   const ask = yield* makeAsk
   const run = yield* makeRun(record)
-  const ownSession = `registry-${((yield* Random.nextInt) >>> 0).toString(36)}`
-
-  const reject = (call: ToolCall, reason: ToolErrorReason): Effect.Effect<Admission> => {
-    const invocation = failed(call, reason)
-    record(invocation)
-    return Effect.as(Telemetry.record(invocation), { _tag: "Rejected", call, reason, invocation })
-  }
+  const maxResultBytes = yield* ToolSettings.MaxResultBytes
+  const ownSession = `registry-${Math.abs(yield* Random.nextInt).toString(36)}`
 
   const admit: Admit = Effect.fnUntraced(function*(item, available, call, options) {
-    if (item === undefined) return yield* reject(call, new NotFound({ available: available() }))
+    const reject = (reason: ToolErrorReason): Effect.Effect<Admission> => {
+      const invocation = failedWithin(options?.maxResultBytes ?? maxResultBytes, call, reason)
+      // Models make names up: only those of tools are counted.
+      if (item !== undefined) record(invocation)
+      return Effect.as(Telemetry.record(invocation), { _tag: "Rejected", call, reason, invocation })
+    }
+
+    if (item === undefined) return yield* reject(new NotFound({ available: available() }))
     const identity = yield* identify(call, options, ownSession)
     const denial = yield* ask(item, call, identity)
-    if (denial !== undefined) return yield* reject(call, denial)
-    if (!Predicate.isObject(call.params)) return yield* reject(call, notAnObject(call.params))
+    if (denial !== undefined) return yield* reject(denial)
+    if (!Predicate.isObject(call.params)) return yield* reject(notAnObject(call.params))
     const prepared = yield* Effect.exit(Effect.suspend(() => item.implementation.prepare(call.params)))
     return prepared._tag === "Success"
       ? { _tag: "Accepted", call, definition: item.definition, run: run(item, call, prepared.value, identity, options) }
-      : yield* reject(
-        call,
-        Option.match(Cause.findErrorOption(prepared.cause), {
-          onSome: (error) => error.reason,
-          onNone: () => new ExecutionFailed({ origin: "defect", cause: Cause.squash(prepared.cause) })
-        })
-      )
+      : yield* reject(yield* reasonOf(call, prepared.cause))
   })
   return admit
 })
@@ -62,7 +59,8 @@ const identify = (
     sessionId,
     turn,
     index,
-    idempotencyKey: turn === 0 ? `${sessionId}/${call.id}` : `${sessionId}/${turn}/${index}`
+    // Outside of a conversation the label is all there is; servers repeat it in one batch.
+    idempotencyKey: turn === 0 ? `${sessionId}/0/${index}/${call.id}` : `${sessionId}/${turn}/${index}`
   }
   return options?.traceId === undefined
     ? Effect.match(Effect.currentSpan, {
@@ -97,13 +95,21 @@ const makeAsk = Effect.gen(function*() {
           case "Deny":
             return Effect.succeed(denied(decision.explanation))
           case "Ask":
-            return Effect.timeoutOption(Effect.suspend(() => approver(request, decision.question)), approvalTimeout)
-              .pipe(
-                Effect.map(Option.match({
-                  onNone: () => denied("nobody approved it in time"),
-                  onSome: (approved) => approved === true ? undefined : denied("it was not approved")
-                }))
-              )
+            return Effect.flatMap(
+              supervise(Effect.suspend(() => approver(request, decision.question)), {
+                timeout: approvalTimeout,
+                gracePeriod: Duration.zero,
+                onStop: () => {},
+                onAbandon: () => {}
+              }),
+              (outcome) =>
+                outcome._tag === "TimedOut"
+                  ? Effect.succeed(denied("nobody approved it in time"))
+                  : Effect.map(
+                    outcome.exit,
+                    (approved) => approved === true ? undefined : denied("it was not approved")
+                  )
+            )
         }
       }),
       Effect.catchCause((cause) =>

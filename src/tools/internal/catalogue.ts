@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Definition, Implementation } from "../Tool.ts"
-import type { ToolCall } from "../ToolInvocation.ts"
+import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import type { RegistryChange } from "../ToolRegistry.ts"
 import type { Admission, InvokeOptions, ToolEntry, ToolFilter, ToolSnapshot } from "../ToolSnapshot.ts"
 
@@ -36,8 +36,22 @@ const MAX_FILTERED = 16
 
 export const empty = (admit: Admit): Catalogue => fromItems(admit, 0, new Map())
 
-export const add = (self: Catalogue, item: Item): Catalogue =>
-  fromItems(self.admit, self.revision + 1, new Map(self.items).set(item.name, item))
+/** Adds the tools whose names are free; the others are returned. */
+export const add = (
+  self: Catalogue,
+  items: Iterable<Item>
+): { readonly catalogue: Catalogue; readonly refused: ReadonlyArray<Item> } => {
+  const all = new Map(self.items)
+  const refused: Array<Item> = []
+  for (const item of items) {
+    if (all.has(item.name)) refused.push(item)
+    else all.set(item.name, item)
+  }
+  return {
+    catalogue: all.size === self.items.size ? self : fromItems(self.admit, self.revision + 1, all),
+    refused
+  }
+}
 
 /** Removes exactly these tools, not others that took their names since. */
 export const remove = (self: Catalogue, items: Iterable<Item>): Catalogue => {
@@ -119,17 +133,19 @@ const makeToolkit = (snapshot: ToolSnapshot): Toolkit.WithHandler<Record<string,
         Effect.flatMap(
           snapshot.admit({ id: toolCallId ?? name, name, params }),
           (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run()
-        ).pipe(Effect.map((invocation) => ({
-          result: invocation.result,
-          encodedResult: invocation.result,
-          isFailure: invocation.isFailure,
-          preliminary: false,
-          ...(invocation.isFailure ? { failureOrigin: "handler" as const } : undefined),
-          ...(invocation.modelOutput === undefined ? undefined : { modelOutput: invocation.modelOutput })
-        })))
+        ).pipe(Effect.map(toHandlerResult))
       ))
   }
 }
+
+const toHandlerResult = (invocation: ToolInvocation): AiTool.HandlerResult<AiTool.Any> => ({
+  result: invocation.result,
+  encodedResult: invocation.result,
+  isFailure: invocation.isFailure,
+  preliminary: false,
+  ...(invocation.isFailure ? { failureOrigin: "handler" as const } : undefined),
+  ...(invocation.modelOutput === undefined ? undefined : { modelOutput: invocation.modelOutput })
+})
 
 // Failures are results that the model reads, so the toolkit never fails.
 const toAiTool = (definition: Definition): AiTool.Any =>

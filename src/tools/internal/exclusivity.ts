@@ -8,7 +8,6 @@
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
 import type * as Fiber from "effect/Fiber"
 import { FIBER_STATE } from "../../internal/handlerContext.ts"
 
@@ -49,7 +48,6 @@ export const make = (): Exclusivity => {
     const queue = queues.get(key) ?? new Set()
     const place: Place = { turn: Deferred.makeUnsafe(), abandoned: 0, done: false }
     queues.set(key, queue.add(place))
-    if (queue.size === 1) answer(place, true)
     return place
   }
 
@@ -76,26 +74,32 @@ export const make = (): Exclusivity => {
 
   return {
     withKey: (key, use, busy) =>
-      key === undefined ? use(NOTHING_HELD) : Effect.flatMap(OwnPlaces, (own) =>
-        Effect.uninterruptibleMask((restore) =>
-          Effect.suspend(() => {
-            const holder = first(queues.get(key) ?? [])
-            if (holder !== undefined && own.has(holder)) return restore(use(abandon(key, holder)))
-            if (holder !== undefined && holder.abandoned > 0) return restore(busy)
-            const place = enter(key)
-            return Deferred.await(place.turn).pipe(
-              Effect.flatMap((isMine) => isMine ? use(abandon(key, place)) : busy),
-              Effect.provideService(OwnPlaces, new Set([...own, place])),
-              restore,
-              Effect.onExit(() =>
-                Effect.sync(() => {
-                  place.done = true
-                  leave(key, place)
-                })
+      key === undefined ?
+        use(NOTHING_HELD) :
+        Effect.flatMap(OwnPlaces, (own) =>
+          Effect.uninterruptibleMask((restore) =>
+            Effect.suspend(() => {
+              const holder = first(queues.get(key) ?? [])
+              if (holder !== undefined && own.has(holder)) return restore(use(abandon(key, holder)))
+              if (holder !== undefined && holder.abandoned > 0) return restore(busy)
+              const place = enter(key)
+              const turn = holder === undefined
+                ? Effect.succeed(true)
+                // It is woken inside the stack of the call before, which has to end first.
+                : Effect.tap(Deferred.await(place.turn), Effect.yieldNow)
+              return turn.pipe(
+                Effect.flatMap((isMine) => isMine ? use(abandon(key, place)) : busy),
+                Effect.provideService(OwnPlaces, new Set([...own, place])),
+                restore,
+                Effect.onExit(() =>
+                  Effect.sync(() => {
+                    place.done = true
+                    leave(key, place)
+                  })
+                )
               )
-            )
-          })
-        ))
+            })
+          ))
   }
 }
 
@@ -105,6 +109,5 @@ const first = (queue: Iterable<Place>): Place | undefined => {
 }
 
 const answer = (place: Place, isTurn: boolean): void => {
-  const exit: Exit.Exit<boolean> = Effect.succeed(isTurn) as Exit.Exit<boolean>
-  Deferred.doneUnsafe(place.turn, exit)
+  Deferred.doneUnsafe(place.turn, Effect.succeed(isTurn))
 }

@@ -16,8 +16,9 @@ export interface Limited {
 export const limit = (
   value: Schema.Json,
   modelOutput: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined,
-  maxBytes: number
+  maxResultBytes: number
 ): Limited => {
+  const maxBytes = maxResultBytes > 0 ? Math.floor(maxResultBytes) : 0
   const text = typeof value === "string" ? value : JSON.stringify(value)
   const whole = fitsBytes(text, maxBytes)
   const parts = modelOutput === undefined ? undefined : limitParts(modelOutput, maxBytes)

@@ -12,7 +12,7 @@ import * as Ref from "effect/Ref"
 import type * as Schema from "effect/Schema"
 import type { Prepared } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
-import { ExecutionFailed, NotExecuted, TimedOut, ToolError } from "../ToolError.ts"
+import { ExecutionFailed, NotExecuted, TimedOut, ToolError, type ToolErrorReason } from "../ToolError.ts"
 import { failed, type ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import type * as ToolOutput from "../ToolOutput.ts"
 import * as ToolSettings from "../ToolSettings.ts"
@@ -54,28 +54,24 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
       const timeout = Duration.fromInputUnsafe(item.definition.timeout ?? options?.timeout ?? settings.timeout)
       const maxBytes = options?.maxResultBytes ?? settings.maxResultBytes
 
-      const work = (abandon: Exclusivity.Abandon, onStart: (() => void) | undefined) =>
-        Effect.flatMap(Clock.currentTimeMillis, (started) => {
-          onStart?.()
-          return supervise(inContext(prepared.run, call, identity, options), {
-            timeout,
-            gracePeriod: settings.gracePeriod,
-            onAbandon: abandon
-          }).pipe(
-            Effect.flatMap((outcome) =>
-              Effect.flatMap(Clock.currentTimeMillis, (ended) => settle(call, outcome, ended - started, maxBytes))
-            )
-          )
-        })
+      const work = Effect.fnUntraced(function*(abandon: Exclusivity.Abandon, beside: RunOptions | undefined) {
+        const { context, end, stop } = makeContext(call, identity, options)
+        yield* hearOf(call, "start", () => beside?.onStart?.())
+        const started = yield* Clock.currentTimeMillis
+        const outcome = yield* supervise(
+          Effect.provideService(Effect.scoped(prepared.run), ToolContext, context),
+          { timeout, gracePeriod: settings.gracePeriod, onStop: stop, onAbandon: abandon }
+        ).pipe(Effect.onExit(() => Effect.sync(end)))
+        const durationMillis = (yield* Clock.currentTimeMillis) - started
+        return yield* settle(call, outcome, durationMillis, maxBytes)
+      })
 
       return (beside) =>
         exclusivity.withKey(
           prepared.exclusivityKey,
-          (abandon) => {
-            const started = work(abandon, beside?.onStart)
-            return beside?.permits === undefined ? started : beside.permits.withPermit(started)
-          },
-          Effect.sync(() => failed(call, new NotExecuted({ why: "busy" })))
+          (abandon) =>
+            beside?.permits === undefined ? work(abandon, beside) : beside.permits.withPermit(work(abandon, beside)),
+          Effect.sync(() => failedWithin(maxBytes, call, new NotExecuted({ why: "busy" })))
         ).pipe(
           Effect.tap((invocation) => {
             record(invocation)
@@ -87,31 +83,49 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
   }
 )
 
+/** The record of a failed call whose explanation keeps to the limit too. */
+export const failedWithin = (
+  maxBytes: number,
+  ...[call, reason, durationMillis]: Parameters<typeof failed>
+): ToolInvocation => {
+  const invocation = failed(call, reason, durationMillis)
+  const { result, truncated } = ResultLimit.limit(invocation.result, undefined, maxBytes)
+  return truncated ? new ToolInvocation({ ...invocation, result, truncated }) : invocation
+}
+
+// Who listens to a call does not decide about it.
+const hearOf = (call: ToolCall, what: string, listener: () => void): Effect.Effect<void> =>
+  Effect.ignoreCause(Effect.sync(listener), {
+    log: "Error",
+    message: `A listener to the ${what} of tool "${call.name}" failed`
+  })
+
+/** Why a call failed; what nobody planned for is logged. */
+export const reasonOf = (call: ToolCall, cause: Cause.Cause<ToolError>): Effect.Effect<ToolErrorReason> => {
+  const error = Cause.hasDies(cause) ? Option.none() : Cause.findErrorOption(cause)
+  return Option.isSome(error) ? Effect.succeed(error.value.reason) : Effect.as(
+    Effect.logError(`Tool "${call.name}" failed unexpectedly`, cause),
+    new ExecutionFailed({ origin: "defect", cause: Cause.squash(cause) })
+  )
+}
+
 const settle = (
   call: ToolCall,
   outcome: Outcome<ToolOutput.Final<Schema.Json>, ToolError>,
   durationMillis: number,
   maxBytes: number
 ): Effect.Effect<ToolInvocation> => {
+  const unexpected = (cause: Cause.Cause<ToolError>) =>
+    Effect.map(reasonOf(call, cause), (reason) => failedWithin(maxBytes, call, reason, durationMillis))
+
   if (outcome._tag === "TimedOut") {
-    return Effect.succeed(failed(call, new TimedOut(outcome), durationMillis))
+    return Effect.succeed(failedWithin(maxBytes, call, new TimedOut(outcome), durationMillis))
   }
-  if (Exit.isSuccess(outcome.exit)) {
-    return Effect.succeed(succeeded(call, outcome.exit.value, durationMillis, maxBytes))
-  }
-  const cause = outcome.exit.cause
-  const error = Cause.hasDies(cause) ? Option.none() : Cause.findErrorOption(cause)
-  if (Option.isSome(error)) {
-    const told = failed(call, error.value.reason, durationMillis)
-    const limited = ResultLimit.limit(told.result, undefined, maxBytes)
-    return Effect.succeed(
-      limited.truncated ? new ToolInvocation({ ...told, result: limited.result, truncated: true }) : told
-    )
-  }
-  return Effect.as(
-    Effect.logError(`Tool "${call.name}" failed unexpectedly`, cause),
-    failed(call, new ExecutionFailed({ origin: "defect", cause: Cause.squash(cause) }), durationMillis)
-  )
+  const { exit } = outcome
+  return Exit.isFailure(exit)
+    ? unexpected(exit.cause)
+    // What a handler shows a model is checked here: it may not be what its type says.
+    : Effect.catchCause(Effect.sync(() => succeeded(call, exit.value, durationMillis, maxBytes)), unexpected)
 }
 
 const succeeded = (
@@ -143,27 +157,31 @@ const succeeded = (
   })
 }
 
-const inContext = (
-  run: Prepared["run"],
-  call: ToolCall,
-  identity: Identity,
-  options: InvokeOptions | undefined
-): Effect.Effect<ToolOutput.Final<Schema.Json>, ToolError> =>
-  Effect.suspend(() => {
-    // Most tools never ask for the signal, so it is made when one does.
-    let controller: AbortController | undefined
-    const sharedState = options?.sharedState ?? Ref.makeUnsafe<ReadonlyMap<string, unknown>>(new Map())
-    const context = ToolContext.of({
+// The handler may outlive its call: then its signal has aborted, and nobody
+// hears of its progress.
+const makeContext = (call: ToolCall, identity: Identity, options: InvokeOptions | undefined) => {
+  // Most tools never ask for the signal, so it is made when one does.
+  let controller: AbortController | undefined
+  let isStopped = false
+  let onProgress = options?.onProgress
+  return {
+    context: ToolContext.of({
       ...identity,
       toolCallId: call.id,
       get signal() {
-        return (controller ??= new AbortController()).signal
+        controller ??= new AbortController()
+        if (isStopped) controller.abort()
+        return controller.signal
       },
-      progress: (value) => Effect.sync(() => options?.onProgress?.(value)),
-      sharedState
-    })
-    return Effect.scoped(run).pipe(
-      Effect.provideService(ToolContext, context),
-      Effect.onInterrupt(() => Effect.sync(() => controller?.abort()))
-    )
-  })
+      progress: (value) => hearOf(call, "progress", () => onProgress?.(value, call)),
+      sharedState: options?.sharedState ?? Ref.makeUnsafe<ReadonlyMap<string, unknown>>(new Map())
+    }),
+    stop: () => {
+      isStopped = true
+      controller?.abort()
+    },
+    end: () => {
+      onProgress = undefined
+    }
+  }
+}

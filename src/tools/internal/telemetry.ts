@@ -4,6 +4,7 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { formatJson } from "effect/Formatter"
 import * as Metric from "effect/Metric"
 import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 
@@ -17,7 +18,8 @@ const failures = Metric.counter("agcore.tool.failures", {
 const duration = Metric.timer("agcore.tool.duration", { description: "How long tools ran" })
 
 export const record = (invocation: ToolInvocation): Effect.Effect<void> => {
-  const attributes = { "gen_ai.tool.name": invocation.toolName }
+  // Models make names up, and each set of attributes is kept for good.
+  const attributes = invocation.error?.reason._tag === "NotFound" ? {} : { "gen_ai.tool.name": invocation.toolName }
   const counted = Metric.update(Metric.withAttributes(calls, attributes), 1)
   const timed = Metric.update(
     Metric.withAttributes(duration, attributes),
@@ -44,12 +46,12 @@ export const span = (
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
         "gen_ai.tool.call.id": call.id,
-        ...(captureContent ? { "gen_ai.tool.call.arguments": JSON.stringify(call.params) } : undefined)
+        ...(captureContent ? { "gen_ai.tool.call.arguments": formatJson(call.params) } : undefined)
       }
     }, { captureStackTrace: false })
   )
 
 const outcomeAttributes = (invocation: ToolInvocation, captureContent: boolean): Record<string, unknown> => ({
   ...(invocation.error === undefined ? undefined : { "error.type": invocation.error.reason._tag }),
-  ...(captureContent ? { "gen_ai.tool.call.result": JSON.stringify(invocation.result) } : undefined)
+  ...(captureContent ? { "gen_ai.tool.call.result": formatJson(invocation.result) } : undefined)
 })
