@@ -7,8 +7,6 @@
  *
  * @since 0.1.0
  */
-import type * as AiTool from "effect/ai/Tool"
-import type * as Toolkit from "effect/ai/Toolkit"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -26,7 +24,7 @@ import { DuplicateName, InvalidName, InvalidSchema, RegistrationError } from "./
 import type * as Tool from "./Tool.ts"
 import { NotFound, ToolError } from "./ToolError.ts"
 import type { ToolCall, ToolInvocation } from "./ToolInvocation.ts"
-import type { Admission, InvokeOptions, ToolEntry, ToolFilter, ToolSnapshot } from "./ToolSnapshot.ts"
+import type { Admission, InvokeOptions, RegistryToolkit, ToolEntry, ToolFilter, ToolSnapshot } from "./ToolSnapshot.ts"
 
 // =============================================================================
 // Models
@@ -85,7 +83,7 @@ export interface ToolGroup {
    * Replaces all tools of the group at once. What cannot be registered is left
    * out and returned; the others are there.
    */
-  readonly set: <R>(
+  readonly set: <R = never>(
     tools: ReadonlyArray<Tool.Tool<R>>,
     options?: RegisterOptions
   ) => Effect.Effect<ReadonlyArray<RegistrationError>, never, R>
@@ -127,7 +125,7 @@ export interface ToolView {
     }
   ) => Effect.Effect<ReadonlyArray<ToolInvocation>>
   /** The tools of this moment, for code that calls a `LanguageModel` itself. */
-  readonly toolkit: Effect.Effect<Toolkit.WithHandler<Record<string, AiTool.Any>>>
+  readonly toolkit: Effect.Effect<RegistryToolkit>
   /** The same tools, narrowed. Follows the registry. */
   readonly view: (filter: ToolFilter) => ToolView
 }
@@ -170,17 +168,17 @@ export class ToolRegistry extends Context.Service<
   ToolRegistry,
   ToolView & {
     /** Adds a tool. Fails if its name is taken or unfit, or its schema unusable. */
-    readonly register: <R>(
+    readonly register: <R = never>(
       tool: Tool.Tool<R>,
       options?: RegisterOptions
     ) => Effect.Effect<void, RegistrationError, R>
     /** Adds several tools, all or none. */
-    readonly registerAll: <R>(
+    readonly registerAll: <R = never>(
       tools: ReadonlyArray<Tool.Tool<R>>,
       options?: RegisterOptions
     ) => Effect.Effect<void, RegistrationError, R>
     /** Adds a tool until the scope closes. */
-    readonly registerScoped: <R>(
+    readonly registerScoped: <R = never>(
       tool: Tool.Tool<R>,
       options?: RegisterOptions
     ) => Effect.Effect<void, RegistrationError, R | Scope.Scope>

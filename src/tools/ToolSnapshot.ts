@@ -12,6 +12,7 @@ import type * as Toolkit from "effect/ai/Toolkit"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type * as Ref from "effect/Ref"
+import type * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
 import type { Definition } from "./Tool.ts"
 import type { ToolErrorReason } from "./ToolError.ts"
@@ -115,6 +116,25 @@ export interface Rejected {
 export type Admission = Accepted | Rejected
 
 /**
+ * A registry's tools in the form effect/ai takes: described by JSON Schema,
+ * answering with JSON, needing nothing, never failing.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type RegistryToolkit = Toolkit.WithHandler<
+  Record<
+    string,
+    AiTool.Tool<string, {
+      readonly parameters: typeof Schema.Unknown
+      readonly success: typeof Schema.Json
+      readonly failure: typeof Schema.Json
+      readonly failureMode: "return"
+    }>
+  >
+>
+
+/**
  * The tools of one moment.
  *
  * @category models
@@ -128,7 +148,7 @@ export interface ToolSnapshot {
   readonly definitions: ReadonlyArray<Definition>
   readonly get: (name: string) => ToolEntry | undefined
   /** The tools for code that calls a `LanguageModel` itself; calls keep to policy, timeout and limits. */
-  readonly toolkit: Toolkit.WithHandler<Record<string, AiTool.Any>>
+  readonly toolkit: RegistryToolkit
   /** Finds the tool, asks the policy, decodes the arguments: in this order. */
   readonly admit: (call: ToolCall, options?: InvokeOptions) => Effect.Effect<Admission>
   /** The same moment with fewer tools. Equal sets are the same object. */

@@ -104,7 +104,7 @@ const fromAiTool = <Tools extends Record<string, AiTool.Any>>(
         Effect.flatMap(Effect.fromOption)
       )
       // A toolkit that returns its failures returns these too: whole, with the names of its modules.
-      if (AiError.isAiError(last.result)) return yield* Effect.fail(last.result)
+      if (AiError.isAiError(last.result)) return yield* last.result
       return ToolOutput.final(yield* toJson(last.encodedResult), {
         isFailure: last.isFailure,
         modelOutput: last.modelOutput

@@ -89,28 +89,20 @@ const makeAsk = Effect.gen(function*() {
     const denied = (explanation: string) => new PermissionDenied({ permissions: tool.permissions, explanation })
     return Effect.suspend(() => policy.check(request)).pipe(
       Effect.flatMap((decision) => {
-        switch (decision._tag) {
-          case "Allow":
-            return Effect.undefined
-          case "Deny":
-            return Effect.succeed(denied(decision.explanation))
-          case "Ask":
-            return Effect.flatMap(
-              supervise(Effect.suspend(() => approver(request, decision.question)), {
-                timeout: approvalTimeout,
-                gracePeriod: Duration.zero,
-                onStop: () => {},
-                onAbandon: () => {}
-              }),
-              (outcome) =>
-                outcome._tag === "TimedOut"
-                  ? Effect.succeed(denied("nobody approved it in time"))
-                  : Effect.map(
-                    outcome.exit,
-                    (approved) => approved === true ? undefined : denied("it was not approved")
-                  )
-            )
-        }
+        if (decision._tag === "Allow") return Effect.undefined
+        if (decision._tag !== "Ask") return Effect.succeed(denied(decision.explanation))
+        return Effect.flatMap(
+          supervise(Effect.suspend(() => approver(request, decision.question)), {
+            timeout: approvalTimeout,
+            gracePeriod: Duration.zero,
+            onStop: () => {},
+            onAbandon: () => {}
+          }),
+          (outcome) =>
+            outcome._tag === "TimedOut"
+              ? Effect.succeed(denied("nobody approved it in time"))
+              : Effect.map(outcome.exit, (approved) => approved === true ? undefined : denied("it was not approved"))
+        )
       }),
       Effect.catchCause((cause) =>
         Effect.as(Effect.logError(`The policy failed to decide on "${tool.name}"`, cause), denied("the policy failed"))

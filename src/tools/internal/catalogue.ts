@@ -3,14 +3,13 @@
  * it once per revision.
  */
 import * as AiTool from "effect/ai/Tool"
-import type * as Toolkit from "effect/ai/Toolkit"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Definition, Implementation } from "../Tool.ts"
 import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import type { RegistryChange } from "../ToolRegistry.ts"
-import type { Admission, InvokeOptions, ToolEntry, ToolFilter, ToolSnapshot } from "../ToolSnapshot.ts"
+import type { Admission, InvokeOptions, RegistryToolkit, ToolEntry, ToolFilter, ToolSnapshot } from "../ToolSnapshot.ts"
 
 export interface Item extends ToolEntry {
   readonly implementation: Implementation
@@ -122,8 +121,8 @@ const matches = (filter: ToolFilter, { definition, name }: ToolEntry): boolean =
 // The snapshot as an effect/ai toolkit
 // -----------------------------------------------------------------------------
 
-const makeToolkit = (snapshot: ToolSnapshot): Toolkit.WithHandler<Record<string, AiTool.Any>> => {
-  const tools: Record<string, AiTool.Any> = Object.create(null)
+const makeToolkit = (snapshot: ToolSnapshot): RegistryToolkit => {
+  const tools: Record<string, RegistryToolkit["tools"][string]> = Object.create(null)
   for (const entry of snapshot.entries) tools[entry.name] = toAiTool(entry.definition)
 
   return {
@@ -148,7 +147,7 @@ const toHandlerResult = (invocation: ToolInvocation): AiTool.HandlerResult<AiToo
 })
 
 // Failures are results that the model reads, so the toolkit never fails.
-const toAiTool = (definition: Definition): AiTool.Any =>
+const toAiTool = (definition: Definition): RegistryToolkit["tools"][string] =>
   AiTool.dynamic(definition.name, {
     description: definition.description,
     parameters: definition.inputSchema,
