@@ -7,6 +7,36 @@
 /**
  * @since 0.1.0
  */
+export * as CycleConfig from "./llm/CycleConfig.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as CycleError from "./llm/CycleError.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as CycleEvent from "./llm/CycleEvent.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as CycleResponse from "./llm/CycleResponse.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as History from "./llm/History.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as LlmCycle from "./llm/LlmCycle.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as Permission from "./tools/Permission.ts"
 
 /**

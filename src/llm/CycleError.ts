@@ -1,0 +1,192 @@
+/**
+ * Why a submit did not come to an answer.
+ *
+ * Each error carries what happened so far. After any of them the history is
+ * valid and the conversation can go on.
+ *
+ * @since 0.1.0
+ */
+import * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
+import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
+import { ToolError } from "../tools/ToolError.ts"
+import { ToolInvocation } from "../tools/ToolInvocation.ts"
+
+const TypeId = "~agcore/llm/CycleError" as const
+
+/**
+ * The model could not be asked, or what it answered could not be read; retries
+ * are used up. `error` says what to do about it.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class ModelFailed extends Schema.TaggedError<ModelFailed>("agcore/llm/CycleError/ModelFailed")("ModelFailed", {
+  error: AiError.AiError
+}) {
+  override get message(): string {
+    return `the model failed: ${this.error.message}`
+  }
+}
+
+/**
+ * A call was refused or failed in a way the error policy does not tell the model
+ * about.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class ToolFailed extends Schema.TaggedError<ToolFailed>("agcore/llm/CycleError/ToolFailed")("ToolFailed", {
+  error: ToolError
+}) {
+  override get message(): string {
+    return this.error.message
+  }
+}
+
+/**
+ * The model still wanted to call tools when its turns were used up.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class MaxTurnsExceeded
+  extends Schema.TaggedError<MaxTurnsExceeded>("agcore/llm/CycleError/MaxTurnsExceeded")("MaxTurnsExceeded", {
+    maxTurns: Schema.Finite
+  })
+{
+  override get message(): string {
+    return `no answer within ${this.maxTurns} ${this.maxTurns === 1 ? "turn" : "turns"}`
+  }
+}
+
+/**
+ * The tokens of this submit are used up. Both numbers count input and output.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class BudgetExceeded
+  extends Schema.TaggedError<BudgetExceeded>("agcore/llm/CycleError/BudgetExceeded")("BudgetExceeded", {
+    budget: Schema.Finite,
+    used: Schema.Finite
+  })
+{
+  override get message(): string {
+    return `${this.used} tokens used of a budget of ${this.budget}`
+  }
+}
+
+/**
+ * The response was cut off: by its length limit or a filter in the middle of a
+ * call, by an error, or without saying that it was complete. None of its calls
+ * ran.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class IncompleteResponse
+  extends Schema.TaggedError<IncompleteResponse>("agcore/llm/CycleError/IncompleteResponse")("IncompleteResponse", {
+    finishReason: Response.FinishReason
+  })
+{
+  override get message(): string {
+    return `the response was incomplete (${this.finishReason})`
+  }
+}
+
+/**
+ * The conversation waits for the one who asks: a tool submitted to the cycle it
+ * runs in, or the consumer of a stream did before the stream had ended.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class Busy extends Schema.TaggedError<Busy>("agcore/llm/CycleError/Busy")("Busy", {}) {
+  override get message(): string {
+    return "the cycle is waiting for the caller and cannot take another submit from it"
+  }
+}
+
+/**
+ * Schema of every reason a submit can fail for.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const CycleErrorReason: Schema.Union<[
+  typeof ModelFailed,
+  typeof ToolFailed,
+  typeof MaxTurnsExceeded,
+  typeof BudgetExceeded,
+  typeof IncompleteResponse,
+  typeof Busy
+]> = Schema.Union([ModelFailed, ToolFailed, MaxTurnsExceeded, BudgetExceeded, IncompleteResponse, Busy])
+
+/**
+ * Why a submit failed.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type CycleErrorReason = typeof CycleErrorReason.Type
+
+/**
+ * The single failure type of a cycle, with the turns taken, the tokens used and
+ * the calls answered before it.
+ *
+ * **Example** (Going on after the limit of turns)
+ *
+ * ```ts run
+ * import { CycleError } from "agcore"
+ * import { Effect } from "effect"
+ *
+ * const submit = Effect.fail(CycleError.make(new CycleError.MaxTurnsExceeded({ maxTurns: 10 })))
+ *
+ * const program = submit.pipe(
+ *   Effect.catchReason("CycleError", "MaxTurnsExceeded", (reason) => Effect.succeed(`stopped after ${reason.maxTurns}`))
+ * )
+ *
+ * await Effect.runPromise(program) // => "stopped after 10"
+ * ```
+ *
+ * @category errors
+ * @since 0.1.0
+ */
+export class CycleError extends Schema.TaggedError<CycleError>("agcore/llm/CycleError")("CycleError", {
+  reason: CycleErrorReason,
+  turns: Schema.Finite,
+  usage: Response.Usage,
+  invocations: Schema.Array(ToolInvocation)
+}) {
+  readonly [TypeId] = TypeId
+
+  override readonly cause = this.reason
+
+  override get message(): string {
+    return this.reason.message
+  }
+}
+
+/**
+ * An error before anything has happened.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const make = (reason: CycleErrorReason): CycleError =>
+  new CycleError({
+    reason,
+    turns: 0,
+    usage: new Response.Usage({ inputTokens: {}, outputTokens: {} }),
+    invocations: []
+  })
+
+/**
+ * Returns whether a value is a `CycleError`.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const isCycleError = (u: unknown): u is CycleError => Predicate.hasProperty(u, TypeId)

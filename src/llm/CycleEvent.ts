@@ -1,0 +1,219 @@
+/**
+ * What happens in a conversation, as it happens.
+ *
+ * ```
+ * turn  := delta*  (ToolCallRejected | ToolExecutionStarted)*  TurnComplete
+ *          (ToolExecutionProgress | ToolExecutionCompleted)*
+ * delta := AssistantTextDelta | AssistantReasoningDelta | ToolCallDelta | ModelPart
+ * cycle := turn+  CycleComplete
+ * ```
+ *
+ * A stream ends with `CycleComplete` or fails with a `CycleError`, never both.
+ * Each `ToolExecutionStarted` has exactly one `ToolExecutionCompleted`, unless
+ * the stream is interrupted. Turns are counted from 1 over the whole
+ * conversation, calls of a turn from 0.
+ *
+ * @since 0.1.0
+ */
+import * as Response from "effect/ai/Response"
+import * as Schema from "effect/Schema"
+import { ToolError } from "../tools/ToolError.ts"
+
+const call = {
+  turn: Schema.Finite,
+  index: Schema.Finite,
+  toolCallId: Schema.String,
+  toolName: Schema.String
+}
+
+/**
+ * The next piece of the answer's text.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class AssistantTextDelta
+  extends Schema.TaggedClass<AssistantTextDelta>("agcore/llm/CycleEvent/AssistantTextDelta")("AssistantTextDelta", {
+    turn: Schema.Finite,
+    delta: Schema.String
+  })
+{}
+
+/**
+ * The next piece of the model's reasoning.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class AssistantReasoningDelta
+  extends Schema.TaggedClass<AssistantReasoningDelta>("agcore/llm/CycleEvent/AssistantReasoningDelta")(
+    "AssistantReasoningDelta",
+    { turn: Schema.Finite, delta: Schema.String }
+  )
+{}
+
+/**
+ * The next piece of a call's arguments, for display only: they are not complete
+ * JSON, and the call may yet be refused.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class ToolCallDelta extends Schema.TaggedClass<ToolCallDelta>("agcore/llm/CycleEvent/ToolCallDelta")(
+  "ToolCallDelta",
+  {
+    turn: Schema.Finite,
+    /** The provider's id of the call, which may differ from `toolCallId` later. */
+    id: Schema.String,
+    toolName: Schema.String,
+    delta: Schema.String
+  }
+) {}
+
+/**
+ * Anything else in the response: a file, a source, what the provider did itself.
+ * `part` is the effect/ai response part.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class ModelPart extends Schema.TaggedClass<ModelPart>("agcore/llm/CycleEvent/ModelPart")("ModelPart", {
+  turn: Schema.Finite,
+  part: Schema.Union([
+    Response.FilePart,
+    Response.DocumentSourcePart,
+    Response.UrlSourcePart,
+    Response.ResponseMetadataPart,
+    Schema.Struct({ type: Schema.String, value: Schema.Unknown })
+  ])
+}) {}
+
+/**
+ * A call that is answered without having run.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class ToolCallRejected extends Schema.TaggedClass<ToolCallRejected>("agcore/llm/CycleEvent/ToolCallRejected")(
+  "ToolCallRejected",
+  { ...call, input: Schema.Unknown, error: ToolError }
+) {}
+
+/**
+ * A call was accepted for execution.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class ToolExecutionStarted
+  extends Schema.TaggedClass<ToolExecutionStarted>("agcore/llm/CycleEvent/ToolExecutionStarted")(
+    "ToolExecutionStarted",
+    { ...call, input: Schema.Unknown }
+  )
+{}
+
+/**
+ * A running tool reported progress. Dropped when the consumer is behind.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class ToolExecutionProgress
+  extends Schema.TaggedClass<ToolExecutionProgress>("agcore/llm/CycleEvent/ToolExecutionProgress")(
+    "ToolExecutionProgress",
+    { ...call, value: Schema.Unknown }
+  )
+{}
+
+/**
+ * A started call has an outcome. `output` is the whole result; `truncated` says
+ * whether the model is told less.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class ToolExecutionCompleted
+  extends Schema.TaggedClass<ToolExecutionCompleted>("agcore/llm/CycleEvent/ToolExecutionCompleted")(
+    "ToolExecutionCompleted",
+    {
+      ...call,
+      output: Schema.optionalKey(Schema.Json),
+      error: Schema.optionalKey(ToolError),
+      isFailure: Schema.Boolean,
+      durationMillis: Schema.Finite,
+      truncated: Schema.Boolean
+    }
+  )
+{}
+
+/**
+ * The model has answered; what it called is running or was refused.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class TurnComplete extends Schema.TaggedClass<TurnComplete>("agcore/llm/CycleEvent/TurnComplete")(
+  "TurnComplete",
+  { turn: Schema.Finite, reason: Response.FinishReason, usage: Response.Usage }
+) {}
+
+/**
+ * The conversation has come to rest. `text` is that of the last turn, `usage`
+ * the sum over all turns of the submit, `turns` their number.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class CycleComplete extends Schema.TaggedClass<CycleComplete>("agcore/llm/CycleEvent/CycleComplete")(
+  "CycleComplete",
+  { text: Schema.String, usage: Response.Usage, turns: Schema.Finite, reason: Response.FinishReason }
+) {}
+
+/**
+ * Schema of all events, for storing and sending them.
+ *
+ * **Example** (Sending an event as JSON)
+ *
+ * ```ts run
+ * import { CycleEvent } from "agcore"
+ * import { Schema } from "effect"
+ *
+ * const encode = Schema.encodeUnknownSync(Schema.toCodecJson(CycleEvent.CycleEvent))
+ *
+ * encode(new CycleEvent.AssistantTextDelta({ turn: 1, delta: "Hi" })) // => { _tag: "AssistantTextDelta", turn: 1, delta: "Hi" }
+ * ```
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const CycleEvent: Schema.Union<[
+  typeof AssistantTextDelta,
+  typeof AssistantReasoningDelta,
+  typeof ToolCallDelta,
+  typeof ModelPart,
+  typeof ToolCallRejected,
+  typeof ToolExecutionStarted,
+  typeof ToolExecutionProgress,
+  typeof ToolExecutionCompleted,
+  typeof TurnComplete,
+  typeof CycleComplete
+]> = Schema.Union([
+  AssistantTextDelta,
+  AssistantReasoningDelta,
+  ToolCallDelta,
+  ModelPart,
+  ToolCallRejected,
+  ToolExecutionStarted,
+  ToolExecutionProgress,
+  ToolExecutionCompleted,
+  TurnComplete,
+  CycleComplete
+])
+
+/**
+ * Something that happened in a conversation.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type CycleEvent = typeof CycleEvent.Type

@@ -1,0 +1,271 @@
+/**
+ * The transcript of a conversation, as a type that cannot break it.
+ *
+ * A tool call cannot be here without its answer: a turn is recorded together
+ * with a provisional answer for each of its calls, which is replaced when the
+ * call settles. So at every instant each call is followed, in the very next
+ * message, by exactly one result per call, in call order.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as HashSet from "effect/HashSet"
+
+// =============================================================================
+// Models
+// =============================================================================
+
+/**
+ * What a call is answered with.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Answer {
+  readonly isFailure: boolean
+  /** JSON, or text. */
+  readonly result: unknown
+  /** Text and files shown to the model in place of `result`. */
+  readonly modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined
+}
+
+/**
+ * The text of a response while it arrives: nothing in it can be a call.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Draft {
+  readonly content: () => ReadonlyArray<Prompt.TextPart | Prompt.ReasoningPart>
+}
+
+/**
+ * A transcript. Values are immutable, save for the text of a draft.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface History {
+  /** How many turns the model has taken; the last one has this number. */
+  readonly turns: number
+  /** Messages that do not change any more. */
+  readonly closed: ReadonlyArray<Prompt.Message>
+  /** The last turn, while its calls may still settle or its text still arrives. */
+  readonly open: OpenTurn | Draft | undefined
+  /** Ids of all calls so far. */
+  readonly callIds: HashSet.HashSet<string>
+}
+
+/**
+ * A response with calls, each with its answer.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface OpenTurn {
+  readonly content: ReadonlyArray<Prompt.AssistantMessagePart>
+  readonly calls: ReadonlyArray<{ readonly call: Prompt.ToolCallPart; readonly answer: Answer }>
+}
+
+// =============================================================================
+// Constructors
+// =============================================================================
+
+/**
+ * A transcript without messages.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const empty: History = { turns: 0, closed: [], open: undefined, callIds: HashSet.empty() }
+
+/**
+ * Reads messages from elsewhere: a store, another library, a compaction.
+ *
+ * What would break the conversation is repaired: a call without a result is
+ * answered as lost, a result without a call is dropped, results are put in call
+ * order, a repeated call id is made unique, approvals are left out.
+ *
+ * **Example** (An orphaned call gets an answer)
+ *
+ * ```ts run
+ * import { History } from "agcore"
+ * import { Prompt } from "effect/ai"
+ *
+ * const stored = Prompt.make([
+ *   { role: "user", content: "What time is it?" },
+ *   { role: "assistant", content: [{ type: "tool-call", id: "1", name: "clock", params: {} }] }
+ * ])
+ *
+ * const history = History.fromMessages(stored.content)
+ * History.messages(history).map((message) => message.role) // => ["user", "assistant", "tool"]
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromMessages = (messages: ReadonlyArray<Prompt.Message>): History => append(empty, messages)
+
+/**
+ * Adds messages from elsewhere, repaired as by `fromMessages`.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const append = (self: History, messages: ReadonlyArray<Prompt.Message>): History => {
+  let history = close(self)
+  for (let i = 0; i < messages.length; i++) {
+    const message = messages[i]!
+    switch (message.role) {
+      case "system":
+      case "user": {
+        history = { ...history, closed: [...history.closed, message] }
+        break
+      }
+      case "assistant": {
+        const results: Array<Prompt.ToolResultPart> = []
+        for (let next = messages[i + 1]; next?.role === "tool"; next = messages[++i + 1]) {
+          results.push(...next.content.filter((part) => part.type === "tool-result"))
+        }
+        history = close(respond(history, message.content, (call) => {
+          const found = results.findIndex((result) => result.id === call.id)
+          return found === -1 ? LOST : results.splice(found, 1)[0]!
+        }))
+        break
+      }
+      // Results are taken with the calls they answer; these answer none.
+      case "tool":
+    }
+  }
+  return history
+}
+
+/**
+ * Adds a response of the model. Each of its calls is answered at once by what
+ * `answer` says, to be settled later; calls the provider has run itself are not
+ * among them. An empty response adds no message.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const respond = (
+  self: History,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>,
+  answer: (call: Prompt.ToolCallPart, index: number) => Answer
+): History => {
+  const { closed, turns, ...before } = seal(self)
+  const turn = turns + 1
+  const parts: Array<Prompt.AssistantMessagePart> = []
+  const calls: Array<OpenTurn["calls"][number]> = []
+  let callIds = before.callIds
+  for (const part of content) {
+    if (isCall(part)) {
+      const id = uniqueId(callIds, part.id, turn, calls.length)
+      const call = id === part.id ? part : Prompt.makePart("tool-call", { ...part, id })
+      callIds = HashSet.add(callIds, id)
+      calls.push({ call, answer: answer(part, calls.length) })
+      parts.push(call)
+    } else if (part.type !== "tool-approval-request") {
+      parts.push(part)
+    }
+  }
+  return { turns: turn, closed, open: { content: parts, calls }, callIds }
+}
+
+/**
+ * Shows a response as far as its text has arrived, until it is complete.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const draft = (self: History, draft: Draft): History => ({ ...close(self), open: draft })
+
+/**
+ * Replaces the answer of one call of the last turn. Other calls cannot be
+ * reached, so nothing happens when there is no such call.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const settle = (self: History, index: number, answer: Answer): History =>
+  isOpenTurn(self.open) && index in self.open.calls
+    ? { ...self, open: { ...self.open, calls: self.open.calls.with(index, { ...self.open.calls[index]!, answer }) } }
+    : self
+
+// =============================================================================
+// Destructors
+// =============================================================================
+
+/**
+ * The transcript as messages.
+ *
+ * @category destructors
+ * @since 0.1.0
+ */
+export const messages = (self: History): ReadonlyArray<Prompt.Message> => close(self).closed
+
+/**
+ * The calls of the last turn, with the ids they have in the transcript.
+ *
+ * @category destructors
+ * @since 0.1.0
+ */
+export const openCalls = (self: History): OpenTurn["calls"] => isOpenTurn(self.open) ? self.open.calls : []
+
+// =============================================================================
+// Internals
+// =============================================================================
+
+const LOST: Answer = { isFailure: true, result: "No result was recorded for this call." }
+
+const isOpenTurn = (open: History["open"]): open is OpenTurn => open !== undefined && "calls" in open
+
+const isCall = (part: Prompt.AssistantMessagePart): part is Prompt.ToolCallPart =>
+  part.type === "tool-call" && !part.providerExecuted
+
+// A draft that is followed by something else was interrupted: its text stays.
+const close = (self: History): History => {
+  if (self.open === undefined) return self
+  if (isOpenTurn(self.open)) return { ...self, closed: [...self.closed, ...render(self.open)], open: undefined }
+  const content = self.open.content()
+  return content.length === 0 ? { ...self, open: undefined } : {
+    ...self,
+    turns: self.turns + 1,
+    closed: [...self.closed, Prompt.makeMessage("assistant", { content })],
+    open: undefined
+  }
+}
+
+// A draft that is followed by its own response is replaced by it.
+const seal = (self: History): History =>
+  self.open !== undefined && !isOpenTurn(self.open) ? { ...self, open: undefined } : close(self)
+
+const render = (turn: OpenTurn): ReadonlyArray<Prompt.Message> => {
+  if (turn.content.length === 0) return []
+  const response = Prompt.makeMessage("assistant", { content: turn.content })
+  if (turn.calls.length === 0) return [response]
+  return [
+    response,
+    Prompt.makeMessage("tool", {
+      content: turn.calls.map(({ answer, call }) =>
+        Prompt.makePart("tool-result", {
+          id: call.id,
+          name: call.name,
+          isFailure: answer.isFailure,
+          result: answer.result,
+          providerExecuted: false,
+          ...(answer.modelOutput === undefined ? undefined : { modelOutput: answer.modelOutput })
+        })
+      )
+    })
+  ]
+}
+
+// A call's identity is its turn and index; the provider's id is a label that
+// some servers repeat, which strict ones refuse.
+const uniqueId = (taken: HashSet.HashSet<string>, id: string, turn: number, index: number): string => {
+  if (id !== "" && !HashSet.has(taken, id)) return id
+  let candidate = `${id}_${turn}_${index}`
+  while (HashSet.has(taken, candidate)) candidate += "_"
+  return candidate
+}

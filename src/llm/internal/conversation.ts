@@ -1,0 +1,95 @@
+/*
+ * What all submits of one conversation share, and what one submit has come to
+ * so far.
+ */
+import type * as LanguageModel from "effect/ai/LanguageModel"
+import * as Response from "effect/ai/Response"
+import * as Effect from "effect/Effect"
+import type * as Ref from "effect/Ref"
+import type { ToolInvocation } from "../../tools/ToolInvocation.ts"
+import type { ToolView } from "../../tools/ToolRegistry.ts"
+import { type CycleConfig, defaultMaxTurns, type ErrorPolicy, type TurnState } from "../CycleConfig.ts"
+import { CycleError, type CycleErrorReason } from "../CycleError.ts"
+import type { CycleEvent } from "../CycleEvent.ts"
+import * as History from "../History.ts"
+import { NO_USAGE } from "./answer.ts"
+
+/** A conversation. Only the submit whose turn it is writes to it. */
+export interface Conversation {
+  readonly sessionId: string
+  readonly config: CycleConfig
+  readonly errorPolicy: ErrorPolicy
+  readonly model: LanguageModel.LanguageModel
+  readonly tools: ToolView
+  readonly sharedState: Ref.Ref<ReadonlyMap<string, unknown>>
+  history: History.History
+}
+
+/** One submit while it runs. */
+export interface Submit {
+  readonly conversation: Conversation
+  /** Whether the model is offered tools and its calls are run. */
+  readonly withTools: boolean
+  readonly maxTurns: number
+  /** Who hears of running tools; the streaming loop has one for each turn. */
+  sink: Sink
+  turns: number
+  usage: Response.Usage
+  readonly invocations: Array<ToolInvocation>
+}
+
+/** Where events of running tools go. */
+export interface Sink {
+  /** May wait for room; every event arrives. */
+  readonly emit: (event: CycleEvent) => Effect.Effect<void>
+  /** Never waits; without room the event is dropped. */
+  readonly offer: (event: CycleEvent) => void
+}
+
+const SILENCE: Sink = { emit: () => Effect.void, offer: () => {} }
+
+export const makeSubmit = (conversation: Conversation, withTools: boolean): Submit => ({
+  conversation,
+  withTools,
+  // Without tools there is nothing to come back for.
+  maxTurns: withTools ? conversation.config.maxTurns ?? defaultMaxTurns : 1,
+  sink: SILENCE,
+  turns: 0,
+  usage: NO_USAGE,
+  invocations: []
+})
+
+/** As the application's own functions see it. */
+export const turnState = (submit: Submit, turn: number): TurnState => ({
+  turn,
+  get messages() {
+    return History.messages(submit.conversation.history)
+  },
+  usage: submit.usage,
+  invocations: submit.invocations.slice()
+})
+
+export const fail = (submit: Submit, reason: CycleErrorReason): CycleError =>
+  new CycleError({ reason, turns: submit.turns, usage: submit.usage, invocations: submit.invocations })
+
+/** Input and output tokens; what a provider does not tell counts as none. */
+export const totalTokens = (usage: Response.Usage): number =>
+  (usage.inputTokens.total ?? 0) + (usage.outputTokens.total ?? 0)
+
+export const addUsage = (a: Response.Usage, b: Response.Usage): Response.Usage =>
+  new Response.Usage({
+    inputTokens: {
+      uncached: add(a.inputTokens.uncached, b.inputTokens.uncached),
+      total: add(a.inputTokens.total, b.inputTokens.total),
+      cacheRead: add(a.inputTokens.cacheRead, b.inputTokens.cacheRead),
+      cacheWrite: add(a.inputTokens.cacheWrite, b.inputTokens.cacheWrite)
+    },
+    outputTokens: {
+      total: add(a.outputTokens.total, b.outputTokens.total),
+      text: add(a.outputTokens.text, b.outputTokens.text),
+      reasoning: add(a.outputTokens.reasoning, b.outputTokens.reasoning)
+    }
+  })
+
+const add = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined ? b : b === undefined ? a : a + b

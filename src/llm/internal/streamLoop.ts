@@ -1,0 +1,111 @@
+/*
+ * The loop that tells what happens while it happens: a Stream over the same
+ * turns, pulled by its consumer.
+ *
+ * Parts of the model pass through in the chunks they arrive in, one pull for
+ * one chunk, so a slow consumer slows the source. Tools do not wait for the
+ * consumer: their events go through a queue with bounded room.
+ */
+import type * as Response from "effect/ai/Response"
+import * as Arr from "effect/Array"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Pull from "effect/Pull"
+import * as Queue from "effect/Queue"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { type CycleError, ModelFailed } from "../CycleError.ts"
+import { CycleComplete, type CycleEvent } from "../CycleEvent.ts"
+import * as History from "../History.ts"
+import * as Answer from "./answer.ts"
+import * as Ask from "./ask.ts"
+import { fail, type Submit } from "./conversation.ts"
+import { deltas } from "./deltas.ts"
+import * as Turn from "./turn.ts"
+
+/** Events of running tools that wait for the consumer; progress beyond it is dropped. */
+const EVENT_CAPACITY = 64
+
+/** What the next pull does; it may have nothing to tell and lead to another. */
+type Step = Pull.Pull<ReadonlyArray<CycleEvent>, CycleError>
+
+export const streamLoop = (submit: Submit): Stream.Stream<CycleEvent, CycleError> =>
+  Stream.unwrap(Effect.map(Effect.scope, (scope) => {
+    let step = takeTurn(submit, scope, (next) => {
+      step = next
+    })
+    // A step without events leads to the next one.
+    const pull: Pull.Pull<Arr.NonEmptyReadonlyArray<CycleEvent>, CycleError> = Effect.filterOrElse(
+      Effect.suspend(() => step),
+      Arr.isReadonlyArrayNonEmpty,
+      () => pull
+    )
+    return Stream.fromPull(Effect.succeed(pull))
+  }))
+
+const takeTurn = (submit: Submit, scope: Scope.Scope, goTo: (step: Step) => void): Step => {
+  const { conversation } = submit
+  const modelFailed = (error: ModelFailed["error"]) => fail(submit, new ModelFailed({ error }))
+
+  const start: Step = Effect.gen(function*() {
+    const request = yield* Turn.prepare(submit)
+    const gathering = Answer.gather()
+    const toEvents = deltas(conversation.history.turns + 1)
+    conversation.history = History.draft(conversation.history, gathering)
+
+    const receive = (parts: ReadonlyArray<Response.AnyPart>) => {
+      for (const part of parts) gathering.add(part)
+      return toEvents(parts)
+    }
+    const modelScope = yield* Scope.fork(scope)
+    const { first, rest } = yield* Effect.mapError(Ask.open(request, conversation.config, modelScope), modelFailed)
+    const conclude = Effect.andThen(
+      Scope.close(modelScope, Exit.void),
+      Effect.suspend(() => runTools(request, gathering.end()))
+    )
+    goTo(
+      first === undefined ? conclude : Pull.matchEffect(rest, {
+        onSuccess: (parts) => Effect.sync(() => receive(parts)),
+        onFailure: (cause) => Effect.failCause(Cause.map(cause, modelFailed)),
+        onDone: () => conclude
+      })
+    )
+    return first === undefined ? [] : receive(first)
+  })
+
+  const runTools = Effect.fnUntraced(function*(request: Turn.Request, answer: Answer.Answer) {
+    const { events, settle } = yield* Turn.conclude(submit, request, answer)
+    const queue = yield* Queue.bounded<CycleEvent, Cause.Done>(EVENT_CAPACITY)
+    submit.sink = {
+      emit: (event) => Effect.asVoid(Queue.offer(queue, event)),
+      offer: (event) => {
+        Queue.offerUnsafe(queue, event)
+      }
+    }
+    const running = yield* settle.pipe(
+      Effect.onExit(() => Queue.end(queue)),
+      Effect.forkIn(scope, { startImmediately: true })
+    )
+    goTo(Pull.catchDone(Queue.takeAll(queue), () => Effect.flatMap(Fiber.join(running), goOn)))
+    return events
+  })
+
+  const goOn = (next: Turn.Next): Step => {
+    switch (next._tag) {
+      case "Again":
+        goTo(start)
+        return Effect.succeed([])
+      case "Done": {
+        const { finishReason, text, turns, usage } = next.response
+        goTo(Cause.done())
+        return Effect.succeed([new CycleComplete({ text, usage, turns, reason: finishReason })])
+      }
+      case "Fail":
+        return Effect.fail(next.error)
+    }
+  }
+
+  return start
+}
