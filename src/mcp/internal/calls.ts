@@ -131,6 +131,16 @@ export const makeCalls: (
     arm(earliest)
   })
 
+  const offer = (message: JsonRpcRequest): boolean => {
+    try {
+      return transport.offer?.(message) === true
+    } catch (defect) {
+      // What JSON cannot hold: a defect of the caller.
+      pending.delete(message.id)
+      throw defect
+    }
+  }
+
   const call: Calls["call"] = (method, params, options) =>
     Effect.callback<unknown, McpError>((resume) => {
       if (closed !== undefined) return resume(Effect.fail(closed))
@@ -141,23 +151,23 @@ export const makeCalls: (
         method,
         params: typeof params === "function" ? params(id) : params
       }
-      // Throws for what JSON cannot hold: a defect of the caller, before the call exists.
-      const taken = transport.offer?.(message) === true
       const started = now()
-      const deadline = started + options.timeoutMillis
       const entry: Entry = {
         id,
         method,
         resume,
         options,
         started,
-        deadline,
+        deadline: started + options.timeoutMillis,
         exchange: undefined,
-        handedOver: taken || transport.offer === undefined
+        handedOver: true
       }
+      // Before it leaves: a server in the same process may answer at once.
       pending.set(id, entry)
-      arm(deadline)
+      arm(entry.deadline)
+      const taken = offer(message)
       if (!taken) {
+        entry.handedOver = transport.offer === undefined
         entry.exchange = run(Effect.matchEffect(transport.request(message, options.exchange), {
           onFailure: (error) =>
             Effect.sync(() => {

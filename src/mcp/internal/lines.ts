@@ -3,7 +3,7 @@
  *
  * Only LF ends a line (a CR before it is white space to JSON, U+2028 is an ordinary character), bytes are decoded when a
  * line is complete, so a character may be split anywhere, and every byte is looked at once. A line over the limit is
- * passed over up to its end; its beginning and end are kept, for they tell which request it would have answered.
+ * passed over up to its end; its beginning and its end tell which request it would have answered.
  */
 
 const LF = 0x0a
@@ -13,8 +13,10 @@ const EDGE = 512
 
 export interface LineHandlers {
   readonly line: (text: string) => void
-  /** A line longer than `max` ended. */
-  readonly oversized: (head: string, tail: string) => void
+  /** A line has become longer than `max`. `true`: what can be done was done, its end is of no interest. */
+  readonly overflowing: (head: string) => boolean
+  /** Such a line ended. */
+  readonly oversized: (tail: string) => void
 }
 
 export interface LineReader {
@@ -28,7 +30,7 @@ export const makeLineReader = (max: number, handlers: LineHandlers): LineReader 
   const decoder = new TextDecoder("utf-8")
   let parts: Array<Uint8Array> = []
   let size = 0
-  let head: Uint8Array | undefined
+  let overflow: "settled" | "open" | undefined
 
   const join = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
     const all = new Uint8Array(length)
@@ -45,7 +47,7 @@ export const makeLineReader = (max: number, handlers: LineHandlers): LineReader 
     size += bytes.length
     parts.push(bytes)
     if (size <= max) return
-    head ??= join(parts, size).subarray(0, EDGE).slice()
+    overflow ??= handlers.overflowing(decoder.decode(join(parts, size).subarray(0, EDGE))) ? "settled" : "open"
     // Only the last bytes are needed from here on.
     let kept = 0
     let first = parts.length
@@ -54,9 +56,9 @@ export const makeLineReader = (max: number, handlers: LineHandlers): LineReader 
   }
 
   const finish = (): void => {
-    if (head !== undefined) {
+    if (overflow !== undefined) {
       const length = parts.reduce((sum, part) => sum + part.length, 0)
-      handlers.oversized(decoder.decode(head), decoder.decode(join(parts, length).subarray(-EDGE)))
+      if (overflow === "open") handlers.oversized(decoder.decode(join(parts, length).subarray(-EDGE)))
     } else if (size > 0) {
       const only = parts.length === 1 ? parts[0] : undefined
       const text = decoder.decode(only ?? join(parts, size))
@@ -64,7 +66,7 @@ export const makeLineReader = (max: number, handlers: LineHandlers): LineReader 
     }
     parts = []
     size = 0
-    head = undefined
+    overflow = undefined
   }
 
   return {
@@ -84,15 +86,19 @@ export const makeLineReader = (max: number, handlers: LineHandlers): LineReader 
 }
 
 /**
- * The id an oversized answer belongs to. Servers write the id first or last; anywhere else it could be data. A nested
- * object would end with two braces, so one brace at the very end is the message's own.
+ * The id an oversized answer belongs to, from its beginning or its end. Servers write the id first or last; anywhere else it
+ * could be data. A nested object would end with two braces, so one brace at the very end is the message's own.
  */
-export const idOfOversized = (head: string, tail: string): number | undefined => {
-  const first = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?(\d{1,15})"?\s*,/.exec(head)
-  const last = /[}\]"\w]\s*,\s*"id"\s*:\s*"?(\d{1,15})"?\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail)
-  const id = first?.[1] ?? last?.[1]
-  return id === undefined ? undefined : Number(id)
-}
+export const idAtStart = (head: string): number | undefined =>
+  number(/^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?(\d{1,15})"?\s*,/.exec(head))
+
+export const idAtEnd = (tail: string): number | undefined =>
+  number(
+    /[}\]"\w]\s*,\s*"id"\s*:\s*"?(\d{1,15})"?\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$/.exec(tail)
+  )
+
+const number = (match: RegExpExecArray | null): number | undefined =>
+  match?.[1] === undefined ? undefined : Number(match[1])
 
 /** What one line of a server's standard output holds. */
 export type Line =

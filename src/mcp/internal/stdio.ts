@@ -20,7 +20,7 @@ import * as Stream from "effect/Stream"
 import { McpError, ProcessExited, SpawnFailed } from "../McpError.ts"
 import { inherited } from "./environment.ts"
 import { MAX_QUEUED_BYTES, STDERR_TAIL_BYTES } from "./limits.ts"
-import { idOfOversized, makeLineReader, parseLine } from "./lines.ts"
+import { idAtEnd, idAtStart, makeLineReader, parseLine } from "./lines.ts"
 import { makeOutbox, type Outbox } from "./outbox.ts"
 import { reaperOf } from "./reaper.ts"
 import { excerpt, redactor, shown } from "./shown.ts"
@@ -59,7 +59,7 @@ export const makeStdio: (
     forceKillAfter: options.closeGraceMillis
   })
 
-  const spawnFailed = (cause: PlatformError.PlatformError): McpError => {
+  const spawnFailed = (detail: string): McpError => {
     const path = env["PATH"]
     return new McpError({
       server: name,
@@ -67,7 +67,7 @@ export const makeStdio: (
         command: options.command,
         ...(typeof path === "string" ? { path } : {}),
         ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
-        detail: redact(reasonOf(cause))
+        detail: excerpt(redact(detail))
       })
     })
   }
@@ -113,9 +113,12 @@ export const makeStdio: (
           }
           handlers.receive(line.message)
         },
-        oversized(head, end) {
-          handlers.oversized(idOfOversized(head, end), options.maxMessageBytes)
-        }
+        overflowing(head) {
+          const id = idAtStart(head)
+          if (id !== undefined) handlers.oversized(id, options.maxMessageBytes)
+          return id !== undefined
+        },
+        oversized: (tail) => handlers.oversized(idAtEnd(tail), options.maxMessageBytes)
       })
       const reading = yield* Effect.forkIn(
         Effect.andThen(
