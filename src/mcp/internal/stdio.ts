@@ -83,7 +83,9 @@ export const makeStdio: (
         Effect.tap((handle) => Effect.sync(() => reaper.watch(pgid = handle.pid))),
         Effect.uninterruptible,
         Scope.provide(scope),
-        Effect.mapError(spawnFailed)
+        Effect.mapError((error) => spawnFailed(reasonOf(error))),
+        // The system refuses some commands by throwing: an environment or an argument that is too long.
+        Effect.catchDefect((defect) => Effect.fail(spawnFailed(String(defect))))
       )
       const exited = yield* Deferred.make<Ending>()
       yield* Effect.forkIn(Effect.flatMap(endingOf(handle), (ending) => Deferred.succeed(exited, ending)), scope)
