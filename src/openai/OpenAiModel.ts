@@ -94,7 +94,7 @@ export interface Options {
   /** The largest answer. Default 64 MiB. Of an answer that is an error, 64 KiB are read and 500 characters kept. */
   readonly maxResponseBytes?: ByteSize.Input | undefined
   /** The `fetch` to use. Default: that of `FetchHttpClient.Fetch`, which is the global one. */
-  readonly fetch?: Client.Fetch | undefined
+  readonly fetch?: typeof globalThis.fetch | undefined
 }
 
 /**
@@ -198,18 +198,24 @@ type Asking = IdGenerator.IdGenerator | Scope.Scope
  *
  * **Example** (A model behind any compatible server)
  *
- * ```ts
- * import { Effect, Redacted } from "effect"
+ * ```ts run
+ * import { Effect } from "effect"
  * import { LanguageModel } from "effect/ai"
  * import { OpenAiModel } from "agcore/openai"
  *
- * const OpenAi = OpenAiModel.layer({ model: "gpt-5-mini", apiKey: Redacted.make("sk-…") })
- * const Local = OpenAiModel.layer({ model: "qwen3", baseUrl: "http://localhost:11434/v1" })
+ * const Model = OpenAiModel.layer({
+ *   model: "qwen3",
+ *   baseUrl: "http://localhost:11434/v1",
+ *   // Stands in for the server; leave it out to reach a real one.
+ *   fetch: () => Promise.resolve(Response.json({ choices: [{ message: { content: "Hello!" } }] }))
+ * })
  *
  * const program = LanguageModel.generateText({ prompt: "Say hello" }).pipe(
  *   Effect.map((response) => response.text),
- *   Effect.provide(Local)
+ *   Effect.provide(Model)
  * )
+ *
+ * await Effect.runPromise(program) // => "Hello!"
  * ```
  *
  * @category layers
@@ -278,7 +284,7 @@ interface Settings {
   readonly client: (failures: Failures.Failures) => Effect.Effect<Client.Client, AiError.AiError>
 }
 
-const resolve = (options: Options, fetch: Client.Fetch): Settings => {
+const resolve = (options: Options, fetch: typeof globalThis.fetch): Settings => {
   const baseUrl = options.baseUrl ?? DEFAULT_BASE_URL
   const profile = options.profile ?? ProviderProfile.fromBaseUrl(baseUrl)
   // A key read from a file often ends with a line break.
@@ -304,7 +310,7 @@ const resolve = (options: Options, fetch: Client.Fetch): Settings => {
     apiKey,
     profile,
     limits,
-    secrets: [apiKey ?? "", ...secretHeaders].filter((text) => text.length >= SHORTEST_SECRET),
+    secrets: [apiKey ?? "", ...secretHeaders, ...queryValues(baseUrl)].filter((text) => text.length >= SHORTEST_SECRET),
     codecTransformer: profile.strictSchemas
       ? OpenAiStructuredOutput.toCodecOpenAI
       : LanguageModel.defaultCodecTransformer,
@@ -312,7 +318,7 @@ const resolve = (options: Options, fetch: Client.Fetch): Settings => {
     client: (failures) =>
       Effect.suspend(() => {
         if (client !== undefined) return Effect.succeed(client)
-        if (!/^https?:\/\//i.test(baseUrl) || !URL.canParse(baseUrl)) return Effect.fail(failures.invalidBaseUrl())
+        if (!isBaseUrl(baseUrl)) return Effect.fail(failures.invalidBaseUrl())
         if (apiKey === undefined && profile.requiresApiKey) return Effect.fail(failures.missingKey(profile.name))
         if (apiKey !== undefined && !isHeaderValue(apiKey)) return Effect.fail(failures.unusableHeader("API key"))
         const unusable = headers.find(([, value]) => !isHeaderValue(value))
@@ -332,6 +338,17 @@ const resolve = (options: Options, fetch: Client.Fetch): Settings => {
 
 const size = (input: ByteSize.Input | undefined, otherwise: ByteSize.ByteSize): ByteSize.ByteSize =>
   input === undefined ? otherwise : ByteSize.fromInputUnsafe(input)
+
+/** `fetch` refuses a URL with credentials, and quotes it. */
+const isBaseUrl = (text: string): boolean => {
+  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return false
+  const { password, username } = new URL(text)
+  return username === "" && password === ""
+}
+
+/** Some gateways take their key in the query. */
+const queryValues = (baseUrl: string): ReadonlyArray<string> =>
+  URL.canParse(baseUrl) ? Array.from(new URL(baseUrl).searchParams.values()) : []
 
 const isHeaderValue = (text: string): boolean => /^[\x20-\x7e\x80-\xff]*$/.test(text)
 

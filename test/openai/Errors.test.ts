@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, DateTime, Duration, Effect, Exit, Redacted, Stream, Tracer } from "effect"
-import type { AiError } from "effect/ai"
+import { OpenAiModel, ProviderProfile } from "agcore/openai"
+import { Cause, DateTime, Duration, Effect, Exit, Layer, Redacted, Stream, Tracer } from "effect"
+import { type AiError, LanguageModel } from "effect/ai"
 import { TestClock } from "effect/testing"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -161,6 +162,13 @@ describe("Retry-After", () => {
       assert.deepStrictEqual(yield* after({ "retry-after": "Tue, 01 Dec 2026 09:00:00 GMT" }), Duration.zero)
     }))
 
+  it.effect("is kept for a server that is overloaded", () =>
+    Effect.gen(function*() {
+      const { error } = yield* refusal(503, message("loading"), { "retry-after": "9" })
+      assert.isTrue(error.isRetryable)
+      assert.deepStrictEqual(error.retryAfter, Duration.seconds(9))
+    }))
+
   it.effect("is read in milliseconds where OpenAI says so", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* after({ "retry-after-ms": "250", "retry-after": "1" }), Duration.millis(250))
@@ -231,6 +239,8 @@ describe("answers that are none", () => {
       assert.strictEqual(limited.error.reason._tag, "RateLimitError")
       const quota = yield* errorOf(json(message("pay", { type: "insufficient_quota" })))
       assert.strictEqual(quota.error.reason._tag, "QuotaExhaustedError")
+      const tagged = yield* errorOf(json({ object: "error", message: "bad", type: "BadRequestError", code: 400 }))
+      assert.strictEqual(tagged.error.reason._tag, "InvalidRequestError")
       const unknown = yield* errorOf(json({ error: { text: "?" } }))
       assert.strictEqual(unknown.error.reason._tag, "InternalProviderError")
     }))
@@ -297,6 +307,39 @@ describe("tools nobody declared", () => {
       const { baseUrl } = yield* serve(events(body))
       const got = yield* outcome(stream({ model: "m", baseUrl }, { toolkit: tools, validation: "strict" }))
       assert.strictEqual(got.error?.reason._tag, "ToolNotFoundError")
+    }))
+})
+
+describe("tools that effect/ai runs itself", () => {
+  const run = (args: string) =>
+    Effect.gen(function*() {
+      const ran: Array<unknown> = []
+      const { baseUrl } = yield* serve(json({
+        choices: [{ message: { tool_calls: [{ id: "a", function: { name: "get", arguments: args } }] } }]
+      }))
+      const profile = { ...ProviderProfile.tolerant, missingFinish: "stop" as const }
+      const handle = (params: unknown) => Effect.sync(() => void ran.push(params))
+      const result = yield* LanguageModel.generateText({ prompt: "hello", toolkit: tools }).pipe(
+        Effect.provide(Layer.merge(
+          OpenAiModel.layer({ model: "m", baseUrl, profile }),
+          tools.toLayer({ get: handle, put: handle })
+        )),
+        Effect.result
+      )
+      return { ran, result }
+    })
+
+  it.effect("get the arguments of the model", () =>
+    Effect.gen(function*() {
+      const { ran } = yield* run("{\"x\":1}")
+      assert.deepStrictEqual(ran, [{ x: 1 }])
+    }))
+
+  it.effect("are not run with arguments that can't be read", () =>
+    Effect.gen(function*() {
+      const { ran, result } = yield* run("{\"x\":1")
+      assert.deepStrictEqual(ran, [])
+      assert.strictEqual(result._tag, "Failure")
     }))
 })
 

@@ -494,14 +494,19 @@ describe("messages", () => {
           { role: "tool", content: [result("abcDEF124", 2)] },
           { role: "user", content: "and?" }
         ])
+        const hidden = only("deepSeek", "mistral")(name)
         const shown = {
           role: "user",
           content: [{ type: "text", text: "Images from the tool results above, in order:" }, pngPart]
         }
         assert.deepStrictEqual(all.slice(2), [
-          { role: "tool", tool_call_id: "abcDEF123", content: "a chart\n[image/png omitted]" },
+          {
+            role: "tool",
+            tool_call_id: "abcDEF123",
+            content: hidden ? "a chart\n[image/png omitted]" : "a chart\n[image/png below]"
+          },
           { role: "tool", tool_call_id: "abcDEF124", content: "2" },
-          ...(only("deepSeek", "mistral")(name) ? [] : [shown]),
+          ...(hidden ? [] : [shown]),
           { role: "user", content: "and?" }
         ])
       })

@@ -198,6 +198,16 @@ describe("silence", () => {
     }))
 })
 
+describe("shapes", () => {
+  it.effect("are taken as they come: a stream for a plain request", () =>
+    Effect.gen(function*() {
+      const { baseUrl } = yield* serve(events(hello))
+      const response = yield* generate({ model: "m", baseUrl })
+      assert.strictEqual(response.text, "hi")
+      assert.strictEqual(response.finishReason, "stop")
+    }))
+})
+
 describe("chunks", () => {
   it.effect("stay whole: what arrived together is told together", () =>
     Effect.gen(function*() {

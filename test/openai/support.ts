@@ -12,7 +12,7 @@ import type { AddressInfo } from "node:net"
 // =============================================================================
 
 /** A request as the server received it. */
-export interface Received {
+interface Received {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: Record<string, any>

@@ -195,7 +195,8 @@ const makeReader = ({ assembler, callable, failures, missingFinish }: Options): 
     if (nameless) return fail(failures.namelessCall())
     const unknown = calls.find((call) => callable?.has(call.name) === false)
     if (unknown !== undefined) return fail(failures.unknownTool(unknown.name, callable ?? []))
-    out.push(...calls, finish)
+    for (const call of calls) out.push(call)
+    out.push(finish)
   }
 
   const read: Reader["read"] = (data, event, isLast = false) => {
@@ -206,7 +207,7 @@ const makeReader = ({ assembler, callable, failures, missingFinish }: Options): 
     if (text === "" || text.startsWith(":")) return
     const chunk = Json.parseObject(text)
     if (chunk === undefined) return isLast ? undefined : fail(failures.notJson(text))
-    const error = chunk["error"] ?? (event === "error" ? chunk : null)
+    const error = chunk["error"] ?? (event === "error" || chunk["object"] === "error" ? chunk : null)
     if (error !== null) return fail(failures.reported(error))
     assembler.push(chunk, out)
   }

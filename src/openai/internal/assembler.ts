@@ -24,7 +24,7 @@ export interface Assembler {
 }
 
 /** The last parts, to be judged by someone who knows the request before they are told. */
-export interface Ending {
+interface Ending {
   readonly calls: ReadonlyArray<Response.ToolCallPartEncoded>
   readonly finish: Response.FinishPartEncoded
   /** A call that is to run came without a name. */

@@ -11,8 +11,7 @@ import OpenAI from "openai"
 import type { ProviderProfile } from "../ProviderProfile.ts"
 import type { Json } from "./json.ts"
 
-/** What `fetch` is to this module. */
-export type Fetch = NonNullable<ConstructorParameters<typeof OpenAI>[0]>["fetch"] & {}
+type Fetch = typeof globalThis.fetch
 
 export interface Connection {
   readonly baseUrl: string
@@ -35,7 +34,7 @@ export interface Client {
   readonly post: (body: Body, signal: AbortSignal) => Effect.Effect<Response, TransportError>
 }
 
-export class TransportError
+class TransportError
   extends Data.TaggedError("agcore/openai/internal/client/TransportError")<{ readonly cause: unknown }>
 {}
 

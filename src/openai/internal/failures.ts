@@ -28,7 +28,7 @@ export interface Request {
 }
 
 /** An HTTP answer whose body has been read. */
-export interface Answer {
+interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly body: string
@@ -118,7 +118,8 @@ export const make = (request: Request): Failures => {
           reason: "InvalidUrlError",
           method: "POST",
           url: baseUrl,
-          description: "the base URL is not an http(s) URL, such as https://api.openai.com/v1"
+          description:
+            "the base URL must be an http(s) URL without user and password, such as https://api.openai.com/v1"
         })
       ),
     unreachable: (cause) => network(`cannot reach ${url}: ${excerpt(describe(rootCause(cause)))}`, cause),
@@ -277,6 +278,10 @@ const statusReason = (
       )
     case 429:
       return new AiError.RateLimitError({ ...common, ...(retryAfter === undefined ? undefined : { retryAfter }) })
+    case 503:
+    case 529:
+      // Overloaded, and saying until when: only this reason can carry the time.
+      if (retryAfter !== undefined) return new AiError.RateLimitError({ ...common, retryAfter })
   }
   // The request may succeed as it is: it timed out at the server, or collided with another.
   if (status === 408 || status === 409 || status >= 500) {

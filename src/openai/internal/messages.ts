@@ -48,7 +48,7 @@ export const fromPrompt = (
             messages.push({
               role: "tool",
               tool_call_id: CallIds.rewrite(part.id, profile.callIds),
-              content: resultText(part)
+              content: resultText(part, profile)
             })
             if (profile.toolImages === "user-message") images.push(...Content.images(part.modelOutput ?? []))
           }
@@ -109,7 +109,12 @@ const fromReasoning = (parts: ReadonlyArray<Prompt.ReasoningPart>, profile: Prov
 }
 
 /** A string, which every server takes: what the tool chose to show the model, or its result as JSON. */
-const resultText = (part: Prompt.ToolResultPart): string => {
-  if (part.modelOutput !== undefined) return Prompt.toolModelOutputToText(part.modelOutput)
-  return typeof part.result === "string" ? part.result : JSON.stringify(part.result) ?? "null"
+const resultText = ({ modelOutput, result }: Prompt.ToolResultPart, profile: ProviderProfile): string => {
+  if (modelOutput === undefined) return typeof result === "string" ? result : JSON.stringify(result) ?? "null"
+  const shown = profile.toolImages === "user-message" ? Content.images(modelOutput) : []
+  return modelOutput.map((part) =>
+    part.type === "file" && shown.includes(part)
+      ? `[${part.mediaType} below]`
+      : Prompt.toolModelOutputToText([part])
+  ).join("\n")
 }

@@ -6,23 +6,12 @@ import * as AiError from "effect/ai/AiError"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Tool from "effect/ai/Tool"
 import * as Result from "effect/Result"
+import type { Parameters } from "../OpenAiModel.ts"
 import type { ProviderProfile } from "../ProviderProfile.ts"
 import type { Body } from "./client.ts"
 import type { Json } from "./json.ts"
 import * as Messages from "./messages.ts"
 import * as Schemas from "./schemas.ts"
-
-/** Settings of a request, as the user of the model gives them. */
-export interface Parameters {
-  readonly temperature?: number
-  readonly topP?: number
-  readonly maxTokens?: number
-  readonly stop?: ReadonlyArray<string>
-  readonly seed?: number
-  readonly reasoningEffort?: string
-  readonly parallelToolCalls?: boolean
-  readonly body?: Readonly<Record<string, Json>>
-}
 
 export interface Options {
   readonly model: string
@@ -80,7 +69,7 @@ const toolFields = (
   parallel_tool_calls: profile.parallelToolCalls ? parameters.parallelToolCalls : undefined
 })
 
-/** `auto` is what is left out means. `tools` holds only the tools of `oneOf` already. */
+/** Leaving it out means `auto`. Of `oneOf`, only the named tools are offered in the first place. */
 const toolChoice = (choice: LanguageModel.ToolChoice<string>): Json | undefined => {
   if (choice === "auto") return undefined
   if (typeof choice === "string") return choice

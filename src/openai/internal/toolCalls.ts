@@ -172,8 +172,9 @@ const startsAnother = (call: Call, fragment: Fragment, declared: ReadonlySet<str
     return otherName || isComplete(call.args)
   }
   if (otherName) return isComplete(call.args) || (call.args === "" && declared.has(call.name))
-  // The same call again, as some servers send it at the end, has the same arguments.
-  return fragment.id === undefined && isComplete(call.args) && !isRepetition(call.args, fragment.args)
+  // The same call again, as some servers send it at the end, has the same arguments, or none.
+  return fragment.id === undefined && fragment.args !== "" && isComplete(call.args) &&
+    !isRepetition(call.args, fragment.args)
 }
 
 /** A name may come in pieces, until arguments come or it is the name of a tool. */
