@@ -81,6 +81,16 @@ const scenarios: ReadonlyArray<{
     calls: [["*", "get", { x: 1 }]]
   },
   {
+    title: "a name with every fragment, and nothing in the last",
+    chunks: [
+      call({ index: 0, ...get("{\"x\"") }),
+      call({ index: 0, ...get(":1}") }),
+      call({ index: 0, ...get("") }),
+      ...finish()
+    ],
+    calls: [["*", "get", { x: 1 }]]
+  },
+  {
     title: "a name in pieces",
     chunks: [
       call({ index: 0, id: "a", function: { name: "g" } }),

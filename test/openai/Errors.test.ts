@@ -186,13 +186,14 @@ describe("answers that are none", () => {
       assert.include(error.message, "ECONNREFUSED")
     }))
 
-  it.effect.each(["", "localhost:1234", "not a url", "ftp://host/v1"])(
+  it.effect.each(["", "localhost:1234", "not a url", "ftp://host/v1", "http://user:hunter22@host/v1"])(
     "refuses %j as a base URL",
     (baseUrl) =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(Stream.runDrain(stream({ model: "m", baseUrl })))
         assert.strictEqual(error.reason._tag, "NetworkError")
         assert.isFalse(error.isRetryable)
+        assert.notInclude(error.message, "hunter22")
       })
   )
 
@@ -360,7 +361,7 @@ describe("secrets", () => {
       })
       const model = {
         model: "m",
-        baseUrl,
+        baseUrl: `${baseUrl}?key=hidden-query-value`,
         apiKey: Redacted.make(apiKey),
         headers: { "x-secret": Redacted.make("hidden-header-value") }
       }
@@ -380,7 +381,7 @@ describe("secrets", () => {
       const seen: Array<string> = []
       for (
         const respond of [
-          json(message(`the key ${key} and hidden-header-value are wrong`), 401),
+          json(message(`the key ${key}, hidden-header-value and hidden-query-value are wrong`), 401),
           json(message(`${"x".repeat(480)}${key}`), 400, { "x-request-id": key }),
           reply(200, "text/html", key),
           reply(200, "application/json", key),
@@ -391,6 +392,7 @@ describe("secrets", () => {
       for (const text of seen) {
         assert.notInclude(text, key.slice(0, 12))
         assert.notInclude(text, "hidden-header-value")
+        assert.notInclude(text, "hidden-query-value")
       }
       assert.include(seen[0], "<redacted>")
     }))

@@ -96,7 +96,7 @@ describe("the end of a stream", () => {
   it.live("comes soon after the finish reason, when the server leaves the connection open", () =>
     Effect.gen(function*() {
       const { baseUrl, received } = yield* serve(
-        events([chunk({ content: "hi" }), chunk({}, "stop"), usage(4)], "open")
+        events([chunk({ content: "hi" }), chunk({}, "stop") + usage(4)], "open")
       )
       const got = yield* outcome(stream({ model: "m", baseUrl, finishGrace: "100 millis" }))
       assert.isUndefined(got.error)
@@ -138,9 +138,9 @@ describe("the end of a stream", () => {
 
 describe("silence", () => {
   const cases = [
-    { title: "before the headers", respond: mute, says: "firstByteTimeout" },
-    { title: "before the first byte", respond: headersOnly, says: "firstByteTimeout" },
-    { title: "in the middle", respond: events([chunk({ content: "hi" })], "open"), says: "idleTimeout" }
+    { title: "before the headers", respond: mute, limit: "firstByteTimeout" },
+    { title: "before the first byte", respond: headersOnly, limit: "firstByteTimeout" },
+    { title: "in the middle", respond: events([chunk({ content: "hi" })], "open"), limit: "idleTimeout" }
   ]
 
   it.live.each(cases)(
@@ -149,11 +149,11 @@ describe("silence", () => {
       Effect.gen(function*() {
         const { baseUrl, received } = yield* serve(silent.respond)
         const got = yield* outcome(
-          stream({ model: "m", baseUrl, firstByteTimeout: "300 millis", idleTimeout: "300 millis" })
+          stream({ model: "m", baseUrl, [silent.limit]: "100 millis" })
         )
         assert.strictEqual(got.error?.reason._tag, "NetworkError")
         assert.isTrue(got.error?.isRetryable)
-        assert.include(got.error?.message, silent.says)
+        assert.include(got.error?.message, silent.limit)
         yield* (yield* received).closed
       })
   )
