@@ -47,11 +47,15 @@ import * as ProviderProfile from "./ProviderProfile.ts"
  * @since 0.1.0
  */
 export interface Parameters {
+  /** How freely tokens are drawn, usually 0 to 2. */
   readonly temperature?: number
+  /** The share of probability tokens are drawn from, 0 to 1. */
   readonly topP?: number
   /** The most tokens of an answer, reasoning included where the server counts it. */
   readonly maxTokens?: number
+  /** Texts that end the answer when the model writes them. */
   readonly stop?: ReadonlyArray<string>
+  /** The same seed makes the same answer likelier. */
   readonly seed?: number
   /** How long a reasoning model thinks, in the server's words: `"minimal"`, `"low"`, `"medium"`, `"high"`. */
   readonly reasoningEffort?: string
@@ -102,14 +106,29 @@ export interface Options {
  *
  * **Example** (Cooler for one effect)
  *
- * ```ts
+ * ```ts run
  * import { Effect } from "effect"
  * import { LanguageModel } from "effect/ai"
  * import { OpenAiModel } from "agcore/openai"
  *
+ * const Model = OpenAiModel.layer({
+ *   model: "qwen3",
+ *   baseUrl: "http://localhost:11434/v1",
+ *   parameters: { temperature: 1 },
+ *   // Stands in for a server that answers with the temperature it was sent.
+ *   fetch: (_url, init) => {
+ *     const { temperature } = JSON.parse(String(init?.body))
+ *     return Promise.resolve(Response.json({ choices: [{ message: { content: `at ${temperature}` } }] }))
+ *   }
+ * })
+ *
  * const exact = LanguageModel.generateText({ prompt: "2 + 2 = ?" }).pipe(
- *   Effect.provideService(OpenAiModel.CurrentParameters, { temperature: 0 })
+ *   Effect.map((response) => response.text),
+ *   Effect.provideService(OpenAiModel.CurrentParameters, { temperature: 0 }),
+ *   Effect.provide(Model)
  * )
+ *
+ * await Effect.runPromise(exact) // => "at 0"
  * ```
  *
  * @category services
@@ -388,60 +407,78 @@ const annotateResponse = (span: Span, parts: ReadonlyArray<Response.StreamPartEn
 // =============================================================================
 
 /**
- * What has to go back to the server with a part of an answer, kept in the part's metadata under `openai`.
+ * What is kept of reasoning under `openai`, to send it back as it came.
  *
+ * @category models
  * @since 0.1.0
  */
-export declare namespace Metadata {
-  /**
-   * The field reasoning came in, and OpenRouter's structured details.
-   *
-   * @since 0.1.0
-   */
-  export type Reasoning = { readonly field?: string; readonly details?: ReadonlyArray<JsonObject> }
-  /**
-   * Fields of the call that no specification names, such as Gemini's `extra_content`.
-   *
-   * @since 0.1.0
-   */
-  export type ToolCall = { readonly unknown?: JsonObject }
-  /**
-   * The finish reason and the usage in the server's own words.
-   *
-   * @since 0.1.0
-   */
-  export type Finish = { readonly finishReason?: string; readonly usage?: JsonObject }
-  /**
-   * The resolution an image is read at, and the id of an uploaded file to send instead of data.
-   *
-   * @since 0.1.0
-   */
-  export type File = { readonly imageDetail?: "auto" | "low" | "high"; readonly fileId?: string }
+export type ReasoningMetadata = {
+  /** The field the reasoning came in; `reasoning_content` if absent. */
+  readonly field?: string
+  /** OpenRouter's structured reasoning, its pieces joined; absent if the server sent none. */
+  readonly details?: ReadonlyArray<JsonObject>
+}
+
+/**
+ * What is kept of a tool call under `openai`, to send it back as it came.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type ToolCallMetadata = {
+  /** Fields that no specification names, such as Gemini's `extra_content`; absent if there were none. */
+  readonly unknown?: JsonObject
+}
+
+/**
+ * What is kept of the end of a response under `openai`, in the server's own words.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type FinishMetadata = {
+  /** Absent if the server gave no reason. */
+  readonly finishReason?: string
+  /** Absent if the server counted nothing. */
+  readonly usage?: JsonObject
+}
+
+/**
+ * What can be said about a file in a prompt under `openai`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type FileOptions = {
+  /** The resolution an image is read at. The server chooses if absent. */
+  readonly imageDetail?: "auto" | "low" | "high"
+  /** The id of an uploaded file to send instead of data. The data is sent if absent. */
+  readonly fileId?: string
 }
 
 declare module "effect/ai/Response" {
   export interface ReasoningPartMetadata {
-    readonly openai?: Metadata.Reasoning | null
+    readonly openai?: ReasoningMetadata | null
   }
   export interface ReasoningEndPartMetadata {
-    readonly openai?: Metadata.Reasoning | null
+    readonly openai?: ReasoningMetadata | null
   }
   export interface ToolCallPartMetadata {
-    readonly openai?: Metadata.ToolCall | null
+    readonly openai?: ToolCallMetadata | null
   }
   export interface FinishPartMetadata {
-    readonly openai?: Metadata.Finish | null
+    readonly openai?: FinishMetadata | null
   }
 }
 
 declare module "effect/ai/Prompt" {
   export interface ReasoningPartOptions {
-    readonly openai?: Metadata.Reasoning | null
+    readonly openai?: ReasoningMetadata | null
   }
   export interface ToolCallPartOptions {
-    readonly openai?: Metadata.ToolCall | null
+    readonly openai?: ToolCallMetadata | null
   }
   export interface FilePartOptions {
-    readonly openai?: Metadata.File | null
+    readonly openai?: FileOptions | null
   }
 }
