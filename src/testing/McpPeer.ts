@@ -202,7 +202,6 @@ export const make: (options?: PeerOptions) => Effect.Effect<McpPeer, never, Scop
     })
 
     const take = (message: Received): void => {
-      received.push(message)
       const { error, id, method, params = {} } = message
       if (method === undefined) {
         const waiting = typeof id === "number" ? asked.get(id) : undefined
@@ -221,6 +220,7 @@ export const make: (options?: PeerOptions) => Effect.Effect<McpPeer, never, Scop
     const offer = (message: unknown): boolean => {
       const copy: Received = JSON.parse(JSON.stringify(message))
       if (handlers === undefined) return true
+      received.push(copy)
       // Not in the turn of whoever sends: as over a wire.
       run(Effect.andThen(Effect.yieldNow, Effect.sync(() => take(copy))))
       return true

@@ -1,8 +1,9 @@
 /**
  * What a server tells without being asked, as the stream an application reads, and the diagnostics.
  */
+import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as PubSub from "effect/PubSub"
+import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Notification, Progress } from "../McpModel.ts"
@@ -16,14 +17,19 @@ export interface Events {
   readonly notifications: Stream.Stream<Notification>
 }
 
-/** A slow reader loses the oldest; a server can never fill the memory. */
+/** Each reader has a queue of its own; a slow one loses the oldest, so a server can never fill the memory. */
 export const makeEvents = Effect.fnUntraced(function*(
   backlog: number
 ): Effect.fn.Return<Events, never, Scope.Scope> {
-  const hub = yield* Effect.acquireRelease(PubSub.sliding<Notification>(backlog), PubSub.shutdown)
+  const readers = new Set<Queue.Queue<Notification, Cause.Done>>()
+  yield* Effect.addFinalizer(() => Effect.sync(() => readers.forEach(Queue.endUnsafe)))
+  const subscribe = Effect.acquireRelease(
+    Effect.tap(Queue.sliding<Notification, Cause.Done>(backlog), (queue) => Effect.sync(() => readers.add(queue))),
+    (queue) => Effect.sync(() => readers.delete(queue))
+  )
   return {
-    publish: (notification) => void PubSub.publishUnsafe(hub, notification),
-    notifications: Stream.fromPubSub(hub)
+    publish: (notification) => readers.forEach((queue) => Queue.offerUnsafe(queue, notification)),
+    notifications: Stream.unwrap(Effect.map(subscribe, Stream.fromQueue))
   }
 })
 

@@ -4,7 +4,7 @@
  * - A verdict of the probe is followed.
  * - The process died of the probe: one new process, legacy.
  * - Silence: `initialize` is sent with the probe still in flight. If it succeeds the connection is legacy, whatever the probe
- *   says later; if it is refused, the probe's answer counts.
+ *   says later; if it fails, the probe's outcome counts: a modern answer, or a process that died of it after all.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -59,9 +59,7 @@ export const negotiate = Effect.fnUntraced(function*(self: Handshake): Effect.fn
     return attempt.value
   }
   const late = yield* Fiber.join(probing)
-  if (late.verdict._tag !== "Modern") return yield* attempt
-  self.agreed(late.verdict.agreement)
-  return late.verdict.agreement
+  return late.verdict._tag === "Modern" || late.verdict._tag === "Restart" ? yield* follow(self, late) : yield* attempt
 })
 
 /** Legacy only: for a session the server forgot, or a server known to be of that era. */
