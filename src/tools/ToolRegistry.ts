@@ -320,9 +320,12 @@ const makeView = (
 
   const invokeAll: ToolView["invokeAll"] = Effect.fnUntraced(function*(calls, options) {
     const tools = yield* snapshot
-    const admissions = yield* Effect.forEach(calls, (call, index) => tools.admit({ index, ...call }, options))
+    const admissions = yield* Effect.forEach(
+      calls,
+      (call, index) => tools.admit({ ...call, index: call.index ?? index }, options)
+    )
     const beside = typeof options?.concurrency === "number"
-      ? { permits: yield* Semaphore.make(Math.max(1, options.concurrency)) }
+      ? { permits: yield* Semaphore.make(options.concurrency >= 1 ? options.concurrency : 1) }
       : undefined
     return yield* Effect.forEach(
       admissions,
