@@ -10,11 +10,13 @@
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { HttpClient } from "effect/http/HttpClient"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import { makeClient } from "./internal/client.ts"
+import { makeHttp } from "./internal/http/http.ts"
 import { MAX_MESSAGE_BYTES } from "./internal/limits.ts"
 import { millis } from "./internal/settings.ts"
 import { makeStdio } from "./internal/stdio.ts"
@@ -208,6 +210,30 @@ export interface StdioOptions extends ClientOptions {
   readonly closeGrace?: Duration.Input | undefined
 }
 
+/**
+ * A server that is reached by HTTP.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface HttpOptions extends ClientOptions {
+  /** Where the server is. A user and password in it become an `Authorization` header; they and the query appear in no error. */
+  readonly url: string | URL
+  /** Sent with every request. No value appears in an error; headers the protocol defines are ignored. */
+  readonly headers?: Readonly<Record<string, string | Redacted.Redacted<string> | undefined>> | undefined
+  /** The longest answer or event the server may send, in bytes. Default: 16 MiB. */
+  readonly maxMessageBytes?: number | undefined
+  /**
+   * How often a request is sent again that the server put off without working on it, with 429, or with 503 and `Retry-After`.
+   * Default: 2.
+   */
+  readonly maxRetries?: number | undefined
+  /** A server that asks for a longer pause makes the request fail with `HttpStatus`, which tells it. Default: 10 seconds. */
+  readonly maxRetryAfter?: Duration.Input | undefined
+  /** Whether the trace context is sent to the server. Default: `false`. */
+  readonly propagateTrace?: boolean | undefined
+}
+
 // =============================================================================
 // Constructors
 // =============================================================================
@@ -255,6 +281,52 @@ export const stdio = (
       cwd: options.cwd,
       maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
       closeGraceMillis: millis(options.closeGrace ?? "2 seconds")
+    }, options.name),
+    (transport) => makeClient(transport, options)
+  )
+
+/**
+ * Connects to a server by HTTP: Streamable HTTP, or the HTTP+SSE of 2024-11-05 where a server knows nothing newer.
+ *
+ * Redirects are followed inside the origin of the URL and refused beyond it; the `HttpClient` must not follow them by itself
+ * (fetch is told not to). A session is ended with the Scope, and begun anew when the server forgot it.
+ *
+ * Fails with `ConnectionFailed`, `HttpStatus`, `Unauthorized`, `RedirectRefused`, `NoAnswer`, `TimedOut`, `Refused` or
+ * `VersionMismatch` when no connection comes about.
+ *
+ * **Example** (Going on without a server that is down)
+ *
+ * ```ts run
+ * import { McpClient } from "agcore/mcp"
+ * import { Effect } from "effect"
+ * import { FetchHttpClient } from "effect/http"
+ *
+ * const tools = Effect.gen(function*() {
+ *   const client = yield* McpClient.http({ name: "search", url: "http://localhost:1/mcp" })
+ *   return yield* client.listTools
+ * }).pipe(
+ *   Effect.scoped,
+ *   Effect.catchReason("McpError", "ConnectionFailed", () => Effect.succeed([])),
+ *   Effect.provide(FetchHttpClient.layer)
+ * )
+ *
+ * await Effect.runPromise(tools) // => []
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const http = (
+  options: HttpOptions
+): Effect.Effect<McpClient, McpError, Scope.Scope | HttpClient> =>
+  Effect.flatMap(
+    makeHttp({
+      url: options.url,
+      headers: options.headers ?? {},
+      maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
+      maxRetries: options.maxRetries ?? 2,
+      maxRetryAfterMillis: millis(options.maxRetryAfter ?? "10 seconds"),
+      propagateTrace: options.propagateTrace ?? false
     }, options.name),
     (transport) => makeClient(transport, options)
   )
