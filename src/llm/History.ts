@@ -27,6 +27,8 @@ export interface Answer {
   readonly result: unknown
   /** Text and files shown to the model in place of `result`. */
   readonly modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined
+  /** What a provider wants with the result. Default: nothing. */
+  readonly options?: Prompt.ToolResultPart["options"] | undefined
 }
 
 /**
@@ -113,31 +115,29 @@ export const fromMessages = (messages: ReadonlyArray<Prompt.Message>): History =
  * @since 0.1.0
  */
 export const append = (self: History, messages: ReadonlyArray<Prompt.Message>): History => {
-  let history = close(self)
-  for (let i = 0; i < messages.length; i++) {
-    const message = messages[i]!
+  let { callIds, closed, turns } = close(self)
+  if (messages.length === 0) return { turns, closed, open: undefined, callIds }
+  const all = [...closed]
+  messages.forEach((message, position) => {
     switch (message.role) {
       case "system":
-      case "user": {
-        history = { ...history, closed: [...history.closed, message] }
-        break
-      }
+      case "user":
+        return void all.push(message)
       case "assistant": {
-        const results: Array<Prompt.ToolResultPart> = []
-        for (let next = messages[i + 1]; next?.role === "tool"; next = messages[++i + 1]) {
-          results.push(...next.content.filter((part) => part.type === "tool-result"))
-        }
-        history = close(respond(history, message.content, (call) => {
+        const results = resultsOf(messages, position)
+        const take = (call: Prompt.ToolCallPart): Answer => {
           const found = results.findIndex((result) => result.id === call.id)
           return found === -1 ? LOST : results.splice(found, 1)[0]!
-        }))
-        break
+        }
+        const turn = makeTurn(message.content, ++turns, callIds, take)
+        callIds = turn.callIds
+        return void all.push(...render(turn, message.options))
       }
       // Results are taken with the calls they answer; these answer none.
       case "tool":
     }
-  }
-  return history
+  })
+  return { turns, closed: all, open: undefined, callIds }
 }
 
 /**
@@ -153,23 +153,9 @@ export const respond = (
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   answer: (call: Prompt.ToolCallPart, index: number) => Answer
 ): History => {
-  const { closed, turns, ...before } = seal(self)
-  const turn = turns + 1
-  const parts: Array<Prompt.AssistantMessagePart> = []
-  const calls: Array<OpenTurn["calls"][number]> = []
-  let callIds = before.callIds
-  for (const part of content) {
-    if (isCall(part)) {
-      const id = uniqueId(callIds, part.id, turn, calls.length)
-      const call = id === part.id ? part : Prompt.makePart("tool-call", { ...part, id })
-      callIds = HashSet.add(callIds, id)
-      calls.push({ call, answer: answer(part, calls.length) })
-      parts.push(call)
-    } else if (part.type !== "tool-approval-request") {
-      parts.push(part)
-    }
-  }
-  return { turns: turn, closed, open: { content: parts, calls }, callIds }
+  const { callIds: taken, closed, turns } = seal(self)
+  const { callIds, ...open } = makeTurn(content, turns + 1, taken, answer)
+  return { turns: turns + 1, closed, open, callIds }
 }
 
 /**
@@ -223,12 +209,53 @@ const isOpenTurn = (open: History["open"]): open is OpenTurn => open !== undefin
 const isCall = (part: Prompt.AssistantMessagePart): part is Prompt.ToolCallPart =>
   part.type === "tool-call" && !part.providerExecuted
 
+// What stands in a response is one of three: a call to be answered, something
+// to keep, or what has no place in a prompt. effect/ai runs tools by itself when
+// it finds approvals there.
+const makeTurn = (
+  content: ReadonlyArray<Prompt.AssistantMessagePart>,
+  turn: number,
+  taken: History["callIds"],
+  answer: (call: Prompt.ToolCallPart, index: number) => Answer
+): OpenTurn & Pick<History, "callIds"> => {
+  const parts: Array<Prompt.AssistantMessagePart> = []
+  const calls: Array<OpenTurn["calls"][number]> = []
+  let callIds = taken
+  for (const part of content) {
+    if (isCall(part)) {
+      const id = uniqueId(callIds, part.id, turn, calls.length)
+      const call = id === part.id ? part : Prompt.makePart("tool-call", { ...part, id })
+      callIds = HashSet.add(callIds, id)
+      calls.push({ call, answer: answer(part, calls.length) })
+      parts.push(call)
+    } else if (part.type !== "tool-approval-request" && !isOwnResult(part)) {
+      parts.push(part)
+    }
+  }
+  return { content: parts, calls, callIds }
+}
+
+const isOwnResult = (part: Prompt.AssistantMessagePart | Prompt.ToolMessagePart): part is Prompt.ToolResultPart =>
+  part.type === "tool-result" && !part.providerExecuted
+
+// Results of the response at a position: in the messages that follow it, or,
+// as some libraries keep them, beside the calls.
+const resultsOf = (messages: ReadonlyArray<Prompt.Message>, position: number): Array<Prompt.ToolResultPart> => {
+  let end = position + 1
+  while (messages[end]?.role === "tool") end++
+  return messages.slice(position, end).flatMap((message) =>
+    message.role === "assistant" || message.role === "tool" ? message.content.filter(isOwnResult) : []
+  )
+}
+
 // A draft that is followed by something else was interrupted: its text stays.
 const close = (self: History): History => {
   if (self.open === undefined) return self
   if (isOpenTurn(self.open)) return { ...self, closed: [...self.closed, ...render(self.open)], open: undefined }
   const content = self.open.content()
-  return content.length === 0 ? { ...self, open: undefined } : {
+  // Reasoning that nothing follows is refused by some providers.
+  if (!content.some((part) => part.type === "text")) return { ...self, open: undefined }
+  return {
     ...self,
     turns: self.turns + 1,
     closed: [...self.closed, Prompt.makeMessage("assistant", { content })],
@@ -240,21 +267,25 @@ const close = (self: History): History => {
 const seal = (self: History): History =>
   self.open !== undefined && !isOpenTurn(self.open) ? { ...self, open: undefined } : close(self)
 
-const render = (turn: OpenTurn): ReadonlyArray<Prompt.Message> => {
-  if (turn.content.length === 0) return []
-  const response = Prompt.makeMessage("assistant", { content: turn.content })
-  if (turn.calls.length === 0) return [response]
+const render = (
+  { calls, content }: OpenTurn,
+  options?: Prompt.AssistantMessage["options"]
+): ReadonlyArray<Prompt.Message> => {
+  if (content.length === 0) return []
+  const response = Prompt.makeMessage("assistant", { content, options })
+  if (calls.length === 0) return [response]
   return [
     response,
     Prompt.makeMessage("tool", {
-      content: turn.calls.map(({ answer, call }) =>
+      content: calls.map(({ answer: { isFailure, modelOutput, options, result }, call: { id, name } }) =>
         Prompt.makePart("tool-result", {
-          id: call.id,
-          name: call.name,
-          isFailure: answer.isFailure,
-          result: answer.result,
+          id,
+          name,
+          isFailure,
+          result,
           providerExecuted: false,
-          ...(answer.modelOutput === undefined ? undefined : { modelOutput: answer.modelOutput })
+          ...(modelOutput === undefined ? undefined : { modelOutput }),
+          options
         })
       )
     })

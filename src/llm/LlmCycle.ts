@@ -24,7 +24,7 @@ import type { CycleError } from "./CycleError.ts"
 import type { CycleEvent } from "./CycleEvent.ts"
 import type { CycleResponse } from "./CycleResponse.ts"
 import * as History from "./History.ts"
-import { type Conversation, makeSubmit } from "./internal/conversation.ts"
+import { type Conversation, makeSubmit, systemMessages } from "./internal/conversation.ts"
 import { makeGate } from "./internal/gate.ts"
 import { plainLoop } from "./internal/plainLoop.ts"
 import { streamLoop } from "./internal/streamLoop.ts"
@@ -117,6 +117,7 @@ export const make: <R = never>(
       errorPolicy: errorPolicy(config),
       model: yield* LanguageModel.LanguageModel,
       tools: config.tools === undefined ? registry : registry.view(config.tools),
+      system: systemMessages(config.system),
       sharedState: yield* Ref.make<ReadonlyMap<string, unknown>>(new Map()),
       history: History.fromMessages(config.history ?? [])
     }
@@ -126,9 +127,10 @@ export const make: <R = never>(
     // The prompt joins the history when its turn comes, not when it is called.
     const begin = (withTools: boolean, prompt: Prompt.RawInput | undefined) =>
       Effect.sync(() => {
-        if (prompt !== undefined) {
-          conversation.history = History.append(conversation.history, Prompt.make(prompt).content)
-        }
+        conversation.history = History.append(
+          conversation.history,
+          prompt === undefined ? [] : Prompt.make(prompt).content
+        )
         return makeSubmit(conversation, withTools)
       })
 

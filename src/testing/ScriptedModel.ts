@@ -175,7 +175,11 @@ interface Required {
 }
 
 const complete = (turn: ScriptedTurn, count: number): Required => {
-  const calls = (turn.calls ?? []).map((call, index) => ({ ...call, id: call.id ?? `call-${count}-${index + 1}` }))
+  const calls = (turn.calls ?? []).map(({ id, name, params }, index) => ({
+    id: id ?? `call-${count}-${index + 1}`,
+    name,
+    params
+  }))
   const reason = turn.finishReason === undefined ? (calls.length > 0 ? "tool-calls" : "stop") : turn.finishReason
   return {
     reasoning: turn.reasoning ?? "",

@@ -68,8 +68,9 @@ export const gather = (): Gathering => {
           blocks.delete(`${type}:${part.id}`)
           return
         }
+        // The first reason counts: an error is not made good by a finish after it.
         case "finish": {
-          finishReason = part.reason
+          if (finishReason === "unknown") finishReason = part.reason
           usage = part.usage
           return
         }
@@ -79,6 +80,7 @@ export const gather = (): Gathering => {
         }
         case "text":
         case "reasoning":
+          return void (saysSomething(part.type, part.text.length, part.metadata) && parts.push(part))
         case "file":
         case "tool-call":
         case "tool-result":
@@ -105,8 +107,13 @@ export const gather = (): Gathering => {
   }
 }
 
+// Reasoning may be encrypted: then all of it is in its metadata.
+const saysSomething = (type: Block["type"], length: number, metadata: Response.ProviderMetadata): boolean =>
+  length > 0 || (type === "reasoning" && Object.keys(metadata).length > 0)
+
 // Reasoning without its end may lack the signature that providers want with it.
-const isKept = (block: Block) => block.text.length > 0 && (block.type === "text" || block.ended)
+const isKept = (block: Block) =>
+  (block.type === "text" || block.ended) && saysSomething(block.type, block.text.length, block.metadata)
 
 const toPart = (block: Block): ReadonlyArray<Prompt.TextPart | Prompt.ReasoningPart> =>
   isKept(block) ? [Prompt.makePart(block.type, { text: block.text.read(), options: block.metadata })] : []

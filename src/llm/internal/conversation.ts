@@ -3,6 +3,7 @@
  * so far.
  */
 import type * as LanguageModel from "effect/ai/LanguageModel"
+import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import * as Effect from "effect/Effect"
 import type * as Ref from "effect/Ref"
@@ -21,6 +22,8 @@ export interface Conversation {
   readonly errorPolicy: ErrorPolicy
   readonly model: LanguageModel.LanguageModel
   readonly tools: ToolView
+  /** The instructions as a message, or none. */
+  readonly system: ReadonlyArray<Prompt.Message>
   readonly sharedState: Ref.Ref<ReadonlyMap<string, unknown>>
   history: History.History
 }
@@ -58,6 +61,18 @@ export const makeSubmit = (conversation: Conversation, withTools: boolean): Subm
   usage: NO_USAGE,
   invocations: []
 })
+
+export const systemMessages = (system: string | undefined): ReadonlyArray<Prompt.Message> =>
+  system === undefined ? [] : [Prompt.makeMessage("system", { content: system })]
+
+/**
+ * The messages so far, which do not change any more. They stay the same objects
+ * from request to request: effect/ai's `ResponseIdTracker` goes by that.
+ */
+export const closeHistory = (conversation: Conversation): ReadonlyArray<Prompt.Message> => {
+  conversation.history = History.append(conversation.history, [])
+  return conversation.history.closed
+}
 
 /** As the application's own functions see it. */
 export const turnState = (submit: Submit, turn: number): TurnState => ({

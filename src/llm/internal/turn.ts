@@ -10,7 +10,14 @@ import * as Semaphore from "effect/Semaphore"
 import type { Definition } from "../../tools/Tool.ts"
 import { NotExecuted, NotFound, ToolError, type ToolErrorReason } from "../../tools/ToolError.ts"
 import { failed, type ToolCall, type ToolInvocation } from "../../tools/ToolInvocation.ts"
-import type { Accepted, Admission, InvokeOptions, Rejected, ToolSnapshot } from "../../tools/ToolSnapshot.ts"
+import type {
+  Accepted,
+  Admission,
+  InvokeOptions,
+  Rejected,
+  ToolFilter,
+  ToolSnapshot
+} from "../../tools/ToolSnapshot.ts"
 import { type ErrorPolicy, isFatal, type ToolChoice, type TurnOptions } from "../CycleConfig.ts"
 import { type CycleError, type CycleErrorReason, ToolFailed } from "../CycleError.ts"
 import {
@@ -24,7 +31,16 @@ import {
 import { CycleResponse } from "../CycleResponse.ts"
 import * as History from "../History.ts"
 import type { Answer } from "./answer.ts"
-import { addUsage, type Conversation, fail, type Submit, totalTokens, turnState } from "./conversation.ts"
+import {
+  addUsage,
+  closeHistory,
+  type Conversation,
+  fail,
+  type Submit,
+  systemMessages,
+  totalTokens,
+  turnState
+} from "./conversation.ts"
 import { decide, type Decision } from "./decide.ts"
 import * as Telemetry from "./telemetry.ts"
 
@@ -32,7 +48,7 @@ import * as Telemetry from "./telemetry.ts"
 export interface Request {
   readonly prompt: Prompt.Prompt
   readonly toolChoice: ToolChoice
-  /** `undefined` where the model is offered none. */
+  /** The tools it may call; `undefined` where it is offered none. */
   readonly tools: ToolSnapshot | undefined
   readonly model: LanguageModel.LanguageModel
   readonly context: Context.Context<never>
@@ -67,23 +83,28 @@ export const prepare = Effect.fnUntraced(function*(submit: Submit) {
   const options: TurnOptions = config.prepareTurn === undefined
     ? {}
     : yield* config.prepareTurn(turnState(submit, turn))
-  const system = options.system ?? config.system
-  const messages = History.messages(submit.conversation.history)
+  const toolChoice = options.toolChoice ?? (turn === 1 ? config.toolChoice : relax(config.toolChoice)) ?? "auto"
+  const system = options.system === undefined ? submit.conversation.system : systemMessages(options.system)
   const request: Request = {
-    prompt: Prompt.fromMessages(
-      system === undefined ? messages : [Prompt.makeMessage("system", { content: system }), ...messages]
-    ),
-    toolChoice: options.toolChoice ?? (turn === 1 ? config.toolChoice : relax(config.toolChoice)) ?? "auto",
-    tools: submit.withTools ? offered(yield* tools.snapshot, options) : undefined,
+    prompt: Prompt.fromMessages([...system, ...closeHistory(submit.conversation)]),
+    toolChoice,
+    tools: submit.withTools ? offered(yield* tools.snapshot, options.tools, toolChoice) : undefined,
     model: options.model ?? model,
     context: options.context ?? Context.empty()
   }
   return request
 })
 
-const offered = (snapshot: ToolSnapshot, { tools }: TurnOptions): ToolSnapshot | undefined => {
-  const narrowed = tools === undefined ? snapshot : snapshot.filter(tools)
-  return narrowed.entries.length === 0 ? undefined : narrowed
+const offered = (
+  snapshot: ToolSnapshot,
+  filter: ToolFilter | undefined,
+  toolChoice: ToolChoice
+): ToolSnapshot | undefined => {
+  const narrowed = filter === undefined ? snapshot : snapshot.filter(filter)
+  const chosen = typeof toolChoice === "object" && "oneOf" in toolChoice
+    ? narrowed.filter({ names: toolChoice.oneOf })
+    : narrowed
+  return chosen.entries.length === 0 ? undefined : chosen
 }
 
 // Turn numbers go on, so that no call of a later turn takes the identity of an
@@ -161,7 +182,7 @@ interface Verdict {
 
 const verdict = Effect.fnUntraced(function*(
   submit: Submit,
-  { tools }: Request,
+  request: Request,
   answer: Answer,
   calls: ReadonlyArray<ToolCall>,
   decision: Decision
@@ -180,7 +201,7 @@ const verdict = Effect.fnUntraced(function*(
       return { admissions: calls.map((call) => reject(call, why)), next: failing(decision.reason) } satisfies Verdict
     }
     case "RunCalls": {
-      const admissions = yield* Effect.forEach(calls, (call) => admit(submit, tools, call))
+      const admissions = yield* Effect.forEach(calls, (call) => admit(submit, request, call))
       const fatal = findFatal(errorPolicy, admissions.flatMap((it) => it._tag === "Rejected" ? [it.invocation] : []))
       if (fatal !== undefined) {
         const why = new NotExecuted({ why: "sibling" })
@@ -211,9 +232,9 @@ const reject = (call: ToolCall, reason: ToolErrorReason): Rejected => ({
   invocation: failed(call, reason)
 })
 
-// A call nobody offered tools for is unknown, whatever its name.
-const admit = (submit: Submit, tools: ToolSnapshot | undefined, call: ToolCall): Effect.Effect<Admission> =>
-  tools === undefined
+// A call nobody asked for is unknown, whatever its name.
+const admit = (submit: Submit, { toolChoice, tools }: Request, call: ToolCall): Effect.Effect<Admission> =>
+  tools === undefined || toolChoice === "none"
     ? Effect.succeed(reject(call, new NotFound({ available: [] })))
     : tools.admit(call, invokeOptions(submit))
 
