@@ -1,0 +1,23 @@
+/*
+ * One question to the cycle in context, printed as it is answered.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { shown } from "../internal/shown.ts"
+import { LlmCycle } from "../llm/LlmCycle.ts"
+import { type CliFailure, failed } from "./failure.ts"
+import { type Mode, type OutputClosed, printer } from "./output.ts"
+
+/** Fails with what went wrong in words for a person. */
+export const converse = (
+  prompt: string,
+  mode: Mode,
+  aside: NodeJS.WriteStream = process.stderr
+): Effect.Effect<void, CliFailure | OutputClosed, LlmCycle> =>
+  Effect.flatMap(
+    LlmCycle,
+    (cycle) =>
+      Stream.runForEachArray(cycle.submitStreamWithTools(prompt), printer(mode, aside)).pipe(
+        Effect.catchTag("CycleError", (error) => Effect.fail(failed(shown(error.message))))
+      )
+  )

@@ -1,0 +1,135 @@
+/*
+ * What the commands share: their flags, and the Layers these stand for.
+ */
+import type * as LanguageModel from "effect/ai/LanguageModel"
+import { Flag } from "effect/cli"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Path from "node:path"
+import { pathToFileURL } from "node:url"
+import * as OpenAiModel from "../openai/OpenAiModel.ts"
+import { Permission } from "../tools/Permission.ts"
+import * as PermissionPolicy from "../tools/PermissionPolicy.ts"
+import * as ToolRegistry from "../tools/ToolRegistry.ts"
+import { type CliFailure, failed, usage } from "./failure.ts"
+
+/** Used where neither `--model` nor `OPENAI_MODEL` names one. */
+export const DEFAULT_MODEL = "gpt-5-mini"
+
+// -----------------------------------------------------------------------------
+// Flags
+// -----------------------------------------------------------------------------
+
+const PERMISSIONS = "read, write, delete, network, shell, filesystem or custom:<name>"
+
+const permissions = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.filterMap(Schema.decodeUnknownOption(Permission), (value) =>
+      `a permission: ${PERMISSIONS}`),
+    Flag.withDescription(description),
+    Flag.withMetavar("permission"),
+    Flag.atLeast(0)
+  )
+
+export const toolFlags = {
+  mcp: Flag.File("mcp", { mustExist: true }).pipe(
+    Flag.withDescription("Tools of the MCP servers in this file (the usual mcp.json)"),
+    Flag.withMetavar("mcp.json"),
+    Flag.optional
+  ),
+  tools: Flag.File("tools", { mustExist: true }).pipe(
+    Flag.withDescription("Tools of this module: its default export is a Layer that provides a ToolRegistry"),
+    Flag.withMetavar("module"),
+    Flag.optional
+  ),
+  allow: permissions("allow", `Grants a permission: ${PERMISSIONS}`),
+  deny: permissions("deny", "Refuses a permission, whatever grants it")
+}
+
+export const modelFlags = {
+  model: Flag.String("model").pipe(
+    Flag.withAlias("m"),
+    Flag.withDescription(`The model's name. Default: OPENAI_MODEL, or ${DEFAULT_MODEL}`),
+    Flag.optional
+  ),
+  baseUrl: Flag.String("base-url").pipe(
+    Flag.withDescription("An OpenAI-compatible API. Default: OPENAI_BASE_URL, or OpenAI's own"),
+    Flag.withMetavar("url"),
+    Flag.optional
+  )
+}
+
+// -----------------------------------------------------------------------------
+// Layers
+// -----------------------------------------------------------------------------
+
+/** What a model is reached by; the key comes from the environment alone, where other users do not see it. */
+const environment = Config.all({
+  apiKey: Config.option(Config.Redacted("OPENAI_API_KEY")),
+  baseUrl: Config.option(Config.String("OPENAI_BASE_URL")),
+  model: Config.String("OPENAI_MODEL").pipe(Config.withDefault(DEFAULT_MODEL))
+})
+
+/** Whether the environment names a model of its own. */
+export const hasModel: Effect.Effect<boolean> = Effect.match(environment, {
+  onFailure: () => false,
+  onSuccess: ({ apiKey, baseUrl }) => Option.isSome(apiKey) || Option.isSome(baseUrl)
+})
+
+export const modelLayer = (flags: {
+  readonly model: Option.Option<string>
+  readonly baseUrl: Option.Option<string>
+}): Layer.Layer<LanguageModel.LanguageModel, CliFailure> =>
+  environment.pipe(
+    Effect.mapError((error) => usage(error.message)),
+    Effect.map(({ apiKey, baseUrl, model }) =>
+      OpenAiModel.layer({
+        model: Option.getOrElse(flags.model, () => model),
+        baseUrl: Option.getOrUndefined(Option.orElse(flags.baseUrl, () => baseUrl)),
+        apiKey: Option.getOrUndefined(apiKey)
+      })
+    ),
+    Layer.unwrap
+  )
+
+/** The default rules, with what the flags grant and refuse. */
+export const policyLayer = (flags: {
+  readonly allow: ReadonlyArray<Permission>
+  readonly deny: ReadonlyArray<Permission>
+}) => {
+  const defaults = new PermissionPolicy.PermissionConfig({})
+  return PermissionPolicy.layer({
+    allowed: [...defaults.allowed, ...flags.allow],
+    denied: [...defaults.denied.filter((permission) => !flags.allow.includes(permission)), ...flags.deny]
+  })
+}
+
+/** The registry that `--tools` names, or an empty one. */
+export const moduleLayer = (
+  file: Option.Option<string>
+): Layer.Layer<ToolRegistry.ToolRegistry, CliFailure, PermissionPolicy.PermissionPolicy> =>
+  Option.match(file, {
+    onNone: () => ToolRegistry.layer(),
+    onSome: (file) => Layer.unwrap(importRegistry(file))
+  })
+
+const importRegistry = (file: string) =>
+  Effect.tryPromise({
+    try: (): Promise<{ readonly default?: unknown }> => import(pathToFileURL(Path.resolve(file)).href),
+    catch: (cause) => failed(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`)
+  }).pipe(
+    Effect.map((module) => module.default),
+    Effect.filterOrFail(
+      isRegistryLayer,
+      () => usage(`${file}: the default export is no Layer; export the one that provides your ToolRegistry`)
+    )
+  )
+
+// What a Layer provides is known when it is built: a registry, or a defect that
+// names the service it lacks.
+const isRegistryLayer = (
+  u: unknown
+): u is Layer.Layer<ToolRegistry.ToolRegistry, never, PermissionPolicy.PermissionPolicy> => Layer.isLayer(u)
