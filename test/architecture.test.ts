@@ -4,8 +4,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Fs from "node:fs"
 import * as Path from "node:path"
-import ts from "../docs/node_modules/typescript/lib/typescript.js"
 import packageJson from "../package.json" with { type: "json" }
+import { importsOf } from "./imports.ts"
 
 /** The folders a folder may import from, besides itself. */
 const FOLDERS: Record<string, ReadonlyArray<string>> = {
@@ -43,15 +43,17 @@ interface Import {
   readonly file: string
   /** A file of `src`, or what is imported from a package. */
   readonly to: string
+  readonly isType: boolean
 }
 
 const src = Path.resolve(import.meta.dirname, "../src")
 
-/** Imports, re-exports and `import(…)`; types count as well. */
-const importsOf = (file: string, text: string): ReadonlyArray<Import> =>
-  ts.preProcessFile(text, true, true).importedFiles.map(({ fileName }) => ({
+/** Types count as well. */
+const edgesOf = (file: string, text: string): ReadonlyArray<Import> =>
+  importsOf(text).map(({ from, isType }) => ({
     file,
-    to: fileName.startsWith(".") ? Path.posix.join(Path.posix.dirname(file), fileName) : fileName
+    to: from.startsWith(".") ? Path.posix.join(Path.posix.dirname(file), from) : from,
+    isType
   }))
 
 const folderOf = (file: string) => file.includes("/") ? file.slice(0, file.indexOf("/")) : "."
@@ -80,12 +82,9 @@ const problemsOf = (imports: ReadonlyArray<Import>): ReadonlyArray<string> =>
     return problem === undefined ? [] : [`${each.file} ${problem}: ${each.to}`]
   })
 
-/** What is left of a file's imports at run time. */
-const withoutTypes = (text: string) => text.replaceAll(/^(?:import|export) type [^"]*"[^"]*"/gm, "")
-
-/** The first cycle found, as the files it goes through. */
+/** The first cycle found at run time, as the files it goes through. */
 const cycleOf = (imports: ReadonlyArray<Import>): ReadonlyArray<string> => {
-  const graph = Map.groupBy(imports.filter(({ to }) => to.endsWith(".ts")), ({ file }) => file)
+  const graph = Map.groupBy(imports.filter(({ isType, to }) => !isType && to.endsWith(".ts")), ({ file }) => file)
   const done = new Set<string>()
   const visit = (file: string, path: ReadonlyArray<string>): ReadonlyArray<string> => {
     const seen = path.indexOf(file)
@@ -103,8 +102,7 @@ const cycleOf = (imports: ReadonlyArray<Import>): ReadonlyArray<string> => {
 
 describe("architecture", () => {
   const files = Fs.readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"))
-  const texts = files.map((file) => ({ file, text: Fs.readFileSync(Path.join(src, file), "utf8") }))
-  const imports = texts.flatMap(({ file, text }) => importsOf(file, text))
+  const imports = files.flatMap((file) => edgesOf(file, Fs.readFileSync(Path.join(src, file), "utf8")))
 
   it("has no folder without a place in it", () => {
     assert.includeMembers([".", ...Object.keys(FOLDERS)], files.map(folderOf))
@@ -116,7 +114,7 @@ describe("architecture", () => {
   })
 
   it("has no cycles at run time", () => {
-    assert.deepStrictEqual(cycleOf(texts.flatMap(({ file, text }) => importsOf(file, withoutTypes(text)))), [])
+    assert.deepStrictEqual(cycleOf(imports), [])
   })
 
   it("names every dependency of the package, and no other", () => {
@@ -139,12 +137,13 @@ describe("the check of the architecture", () => {
       ["llm/A.ts", "import type { X } from \"effect/ai/McpSchema\""],
       ["llm/A.ts", "import { X } from \"effect\""],
       ["tools/A.ts", "import type { B } from \"../llm/B.ts\""],
+      ["tools/A.ts", "export type B = import(\"../llm/B.ts\").B"],
       ["llm/A.ts", "import { B } from \"../tools/internal/b.ts\""],
       ["llm/A.ts", "import * as Mcp from \"../mcp/index.ts\""],
       ["internal/a.ts", "import * as Tool from \"../tools/Tool.ts\""],
       ["cli/main.ts", "import * as Package from \"../../test/a.ts\""]
     ]
-    assert.lengthOf(problemsOf(wrong.flatMap(([file, text]) => importsOf(file, text))), wrong.length)
+    assert.lengthOf(problemsOf(wrong.flatMap(([file, text]) => edgesOf(file, text))), wrong.length)
   })
 
   it("allows what is meant", () => {
@@ -155,12 +154,17 @@ describe("the check of the architecture", () => {
       ["openai/internal/a.ts", "import OpenAI from \"openai\""],
       ["cli/main.ts", "import { readFileSync } from \"node:fs\"\nimport * as Cycle from \"../llm/Cycle.ts\""]
     ]
-    assert.deepStrictEqual(problemsOf(right.flatMap(([file, text]) => importsOf(file, text))), [])
+    assert.deepStrictEqual(problemsOf(right.flatMap(([file, text]) => edgesOf(file, text))), [])
   })
 
   it("finds a cycle, however long", () => {
     const edges = [["a.ts", "b.ts"], ["b.ts", "c.ts"], ["c.ts", "d.ts"], ["d.ts", "b.ts"]] as const
-    assert.deepStrictEqual(cycleOf(edges.map(([file, to]) => ({ file, to }))), ["b.ts", "c.ts", "d.ts", "b.ts"])
-    assert.deepStrictEqual(cycleOf(edges.slice(0, 3).map(([file, to]) => ({ file, to }))), [])
+    assert.deepStrictEqual(cycleOf(edges.map(([file, to]) => ({ file, to, isType: false }))), [
+      "b.ts",
+      "c.ts",
+      "d.ts",
+      "b.ts"
+    ])
+    assert.deepStrictEqual(cycleOf(edges.slice(0, 3).map(([file, to]) => ({ file, to, isType: false }))), [])
   })
 })
