@@ -75,7 +75,8 @@ export const failed = (call: ToolCall, reason: ToolErrorReason, durationMillis: 
     toolName: call.name,
     turn: call.turn ?? 0,
     index: call.index ?? 0,
-    input: call.params,
+    // Absent arguments are not JSON, and a record has to be.
+    input: call.params ?? null,
     error,
     result: error.modelMessage,
     truncated: false,

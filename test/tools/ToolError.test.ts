@@ -183,7 +183,7 @@ describe("ToolError", () => {
         ...(yield* registry.list).map(({ name }) => call(name)),
         call("unknown"),
         call("ok", "{not json"),
-        call("ok", undefined),
+        { ...call("ok"), params: undefined },
         call("ok", null)
       ])
       const codec = Schema.toCodecJson(ToolInvocation.ToolInvocation)

@@ -38,7 +38,7 @@ export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolIn
     const identity = yield* identify(call, options, ownSession)
     const denial = yield* ask(item, call, identity)
     if (denial !== undefined) return yield* reject(denial)
-    if (!Predicate.isObject(call.params)) return yield* reject(notAnObject(call.params))
+    if (!Predicate.isObject(call.params)) return yield* reject(notAnObject(call.params ?? null))
     const prepared = yield* Effect.exit(Effect.suspend(() => item.implementation.prepare(call.params)))
     return prepared._tag === "Success"
       ? { _tag: "Accepted", call, definition: item.definition, run: run(item, call, prepared.value, identity, options) }
