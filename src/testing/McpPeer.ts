@@ -53,6 +53,7 @@ export interface PeerTool {
  * @since 0.1.0
  */
 export interface PeerCall {
+  readonly id: string | number
   readonly params: JsonObject
   /** Reports progress, if the client asked for it. */
   readonly progress: (progress: number, total?: number, message?: string) => Effect.Effect<void>
@@ -187,7 +188,8 @@ export const make: (options?: PeerOptions) => Effect.Effect<McpPeer, never, Scop
       }
     }
 
-    const callOf = (params: JsonObject): PeerCall => ({
+    const callOf = (id: string | number, params: JsonObject): PeerCall => ({
+      id,
       params,
       progress: (progress, total, message) =>
         Effect.sync(() => {
@@ -211,7 +213,7 @@ export const make: (options?: PeerOptions) => Effect.Effect<McpPeer, never, Scop
         return
       }
       if (id === undefined) return
-      run(Effect.match(Effect.suspend(() => answer(method, params, callOf(params))), {
+      run(Effect.match(Effect.suspend(() => answer(method, params, callOf(id, params))), {
         onSuccess: (result) => send({ jsonrpc: "2.0", id, result: complete(result) }),
         onFailure: (error) => send({ jsonrpc: "2.0", id, error })
       }))

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import { McpPeer } from "agcore/testing"
 import { Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import * as McpPeer from "../../src/testing/McpPeer.ts"
 import { connect, reasonOf, receivedBy, scoped, SLOW, textOf } from "./support.ts"
 
 const started = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effect, { startImmediately: true })

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { McpModel } from "agcore/mcp"
+import { McpPeer } from "agcore/testing"
 import { Effect } from "effect"
-import * as McpPeer from "../../src/testing/McpPeer.ts"
 
 const ESCAPES = "\u001b[31m\u001b]8;;http://x\u0007\u202e\u200b\u{e0041}\u0000"
 

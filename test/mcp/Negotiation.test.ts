@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { McpError } from "agcore/mcp"
+import { McpPeer } from "agcore/testing"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import * as McpPeer from "../../src/testing/McpPeer.ts"
 import { connect, reasonOf, scoped, type Script, SLOW, textOf } from "./support.ts"
 
 const LEGACY = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]

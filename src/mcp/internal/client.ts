@@ -80,7 +80,7 @@ export const makeClient: (
       request: serverRequests.handle,
       disconnected: () => events.publish({ _tag: "Disconnected" }),
       reconnected() {
-        for (const list of Object.values(lists ?? {})) list.changed()
+        for (const list of Object.values(lists ?? {})) if (list.peek() !== undefined) list.changed()
         for (const uri of subscribed.keys()) port.run(Effect.ignore(legacySubscribe("resources/subscribe", uri)))
         events.publish({ _tag: "Reconnected" })
       },
@@ -88,7 +88,7 @@ export const makeClient: (
     }
   })
 
-  const listening = makeListener(() => connection, fail, report)
+  const listening = makeListener(() => connection, timeoutMillis, fail, report)
   listener = listening
   const isModern = (): boolean => connection.agreement().era === "modern"
 

@@ -78,7 +78,8 @@ export const makeConnection: (
   handlersOf: (port: Port) => ConnectionHandlers
 ) => Effect.Effect<Connection, McpError, Scope.Scope> = Effect.fnUntraced(function*(transport, options, handlersOf) {
   const { server } = options
-  const scope = yield* Effect.scope
+  // Closed last, whenever a link was opened: first whoever uses the connection, then the calls, then the link.
+  const links = yield* Scope.fork(yield* Effect.scope)
   const calls = yield* makeCalls(transport, server)
   const renewal = yield* Semaphore.make(1)
   const fail = (reason: McpErrorReason): McpError => new McpError({ server, reason })
@@ -121,7 +122,7 @@ export const makeConnection: (
     if (link !== undefined) yield* Scope.close(link, Exit.void)
     transport.agreed(undefined)
     calls.reopen()
-    const own = yield* Scope.fork(scope)
+    const own = yield* Scope.fork(links)
     link = own
     yield* Scope.provide(
       transport.start({

@@ -6,8 +6,9 @@
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
-import { type McpError, type McpErrorReason, NotSupported } from "../McpError.ts"
+import { type McpError, type McpErrorReason, NotSupported, TimedOut } from "../McpError.ts"
 import type { Connection } from "./connection.ts"
 import { optionalObject, type Report } from "./decode.ts"
 import { ErrorCode, type JsonObject } from "./jsonrpc.ts"
@@ -30,6 +31,8 @@ const METHOD = "subscriptions/listen"
 
 export const makeListener = (
   connection: () => Connection,
+  /** How long the acknowledgement may take. */
+  ackMillis: number,
   fail: (reason: McpErrorReason) => McpError,
   report: Report
 ): Listener => {
@@ -75,8 +78,15 @@ export const makeListener = (
     const again = (pause: number): Effect.Effect<void> =>
       Effect.andThen(Effect.sleep(pause), Effect.suspend(() => listen(Math.min(pause * 2, LONGEST_PAUSE_MILLIS))))
 
-    yield* Effect.forkScoped(listen(FIRST_PAUSE_MILLIS), { startImmediately: true })
-    yield* Deferred.await(first)
+    const listening = yield* Effect.forkScoped(listen(FIRST_PAUSE_MILLIS), { startImmediately: true })
+    yield* Effect.timeoutOrElse(Deferred.await(first), {
+      duration: ackMillis,
+      orElse: () =>
+        Effect.andThen(
+          Fiber.interrupt(listening),
+          Effect.fail(fail(new TimedOut({ method: METHOD, afterMillis: ackMillis })))
+        )
+    })
   })
 
   return {
