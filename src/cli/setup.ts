@@ -27,8 +27,7 @@ const PERMISSIONS = "read, write, delete, network, shell, filesystem or custom:<
 
 const permissions = (name: string, description: string) =>
   Flag.String(name).pipe(
-    Flag.filterMap(Schema.decodeUnknownOption(Permission), (value) =>
-      `a permission: ${PERMISSIONS}`),
+    Flag.filterMap(Schema.decodeUnknownOption(Permission), () => `a permission: ${PERMISSIONS}`),
     Flag.withDescription(description),
     Flag.withMetavar("permission"),
     Flag.atLeast(0)

@@ -94,20 +94,18 @@ const message = (decision: Decision) => ({
 type Piece = { readonly delta: object; readonly finish_reason: string | null } | { readonly usage: object }
 
 const pieces = (decision: Decision): ReadonlyArray<Piece> => [
-  { delta: { role: "assistant", content: "" }, finish_reason: null },
-  ...decision.text.split(/(?<=\s)/).filter((content) => content !== "").map((content) => ({
-    delta: { content },
-    finish_reason: null
-  })),
-  ...toolCalls(decision).flatMap(({ function: { arguments: args, name }, ...call }) => [
-    { delta: { tool_calls: [{ ...call, function: { name, arguments: "" } }] }, finish_reason: null },
-    ...args.match(/.{1,12}/gsu)!.map((piece) => ({
-      delta: { tool_calls: [{ index: call.index, function: { arguments: piece } }] },
-      finish_reason: null
-    }))
-  ]),
+  delta({ role: "assistant", content: "" }),
+  ...decision.text.split(/(?<=\s)/).filter((content) => content !== "").map((content) => delta({ content })),
+  ...toolCalls(decision).flatMap(callPieces),
   { delta: {}, finish_reason: finishReason(decision) }
 ]
+
+const delta = (delta: object): Piece => ({ delta, finish_reason: null })
+
+const callPieces = ({ function: { arguments: args, name }, id, index, type }: ReturnType<typeof toolCalls>[number]) =>
+  [delta({ tool_calls: [{ index, id, type, function: { name, arguments: "" } }] })].concat(
+    (args.match(/.{1,12}/gsu) ?? []).map((piece) => delta({ tool_calls: [{ index, function: { arguments: piece } }] }))
+  )
 
 const stream = (response: Http.ServerResponse, all: ReadonlyArray<Piece>, model: string, delay: number) => {
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" })

@@ -146,7 +146,7 @@ const callsFor = (
   for (const [name, parameter] of properties) {
     if (!required.includes(name)) continue
     const values = valuesFor(name, parameter, step, made, folder)
-    calls = calls.flatMap((args) => values.map((value) => ({ ...args, [name]: value })))
+    calls = calls.flatMap((args) => values.map((value) => Object.assign({}, args, { [name]: value })))
   }
   return calls.map((args) => ({ name: tool.name, args }))
 }
