@@ -117,8 +117,9 @@ const replaceHistory = (conversation: Conversation, messages: ReadonlyArray<Prom
 
 // A model that must call a tool in every turn never comes to an answer.
 const relax = (choice: ToolChoice | undefined): ToolChoice | undefined => {
-  if (choice === undefined || typeof choice === "string") return choice === "required" ? "auto" : choice
-  return "tool" in choice ? "auto" : { ...choice, mode: "auto" }
+  if (typeof choice !== "object") return choice === "required" ? "auto" : choice
+  if ("tool" in choice) return "auto"
+  return choice.mode === "required" ? { ...choice, mode: "auto" } : choice
 }
 
 // -----------------------------------------------------------------------------
