@@ -100,6 +100,7 @@ const cycleOf = (imports: ReadonlyArray<Import>): ReadonlyArray<string> => {
   return Array.from(graph.keys()).map((file) => visit(file, [])).find((cycle) => cycle.length > 0) ?? []
 }
 
+// verifies: package.direction
 describe("architecture", () => {
   const files = Fs.readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"))
   const imports = files.flatMap((file) => edgesOf(file, Fs.readFileSync(Path.join(src, file), "utf8")))

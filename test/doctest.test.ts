@@ -166,6 +166,7 @@ const SAMPLES = {
   mistyped: exampleOf({ ...block("const a = 1\n\nconst b: string = a"), line: 400 })
 }
 
+// verifies: package.examples
 describe("examples", () => {
   const examples = named((info) => info === "ts run").map(({ block }) => exampleOf(block))
   Object.assign(globalThis, { expectEqual })

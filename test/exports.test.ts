@@ -26,6 +26,7 @@ const modulesOf = (folder: string) =>
     .filter((file) => file.endsWith(".ts") && file !== "index.ts")
     .map((file) => ({ name: Path.basename(file, ".ts"), path: Path.join(root, "src", folder, file) }))
 
+// verifies: package.exports
 describe("exports", () => {
   it("of the package are the entry points and its manifest", () => {
     const { "./package.json": manifest, ...entries } = packageJson.exports
@@ -55,6 +56,7 @@ describe("exports", () => {
     assert.deepStrictEqual(lines.toSorted(byName), folders.flatMap(modulesOf).toSorted(byName))
   })
 
+  // verifies: package.documented
   it("are documented", () => {
     const { names, problems } = inspect({ root, entries: Object.keys(FOLDERS).map(sourceOf), categories })
     assert.isNotEmpty(names)

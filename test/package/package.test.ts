@@ -74,6 +74,7 @@ beforeAll(async () => {
 afterAll(() => Fs.rmSync(temporary, { recursive: true, force: true }))
 
 describe("the packed package", { concurrent: false }, () => {
+  // verifies: package.compilers
   it.each(COMPILATIONS)(
     "compiles with TypeScript $version, $module, exactOptionalPropertyTypes $exact, skipLibCheck false",
     async ({ exact, module, version }) => {
@@ -100,26 +101,28 @@ describe("the packed package", { concurrent: false }, () => {
     300_000
   )
 
+  // verifies: package.installs
   it("runs, as compiled code and as source", async () => {
     const expected = { output: 3, isError: false, mcp: true, testing: true }
     assert.deepStrictEqual(JSON.parse(await succeed(process.execPath, ["main.ts"], consumer)), expected)
-  }, 60_000)
+  })
 
+  // verifies: package.private
   it.each(["agcore/dist/index.js", "agcore/internal/text", "agcore/tools/Tool", "agcore/src/index.ts", "agcore/index"])(
     "refuses %s",
     async (path) => {
       const { code, stderr } = await node("--input-type=module", "-e", `await import("${path}")`)
       assert.strictEqual(code, 1)
       assert.include(stderr, "ERR_PACKAGE_PATH_NOT_EXPORTED")
-    },
-    60_000
+    }
   )
 
   it("has a command that shows its help", async () => {
     const command = Path.join(consumer, "node_modules", ".bin", "agcore")
     assert.include(await succeed(command, ["--help"], consumer), "agcore")
-  }, 60_000)
+  })
 
+  // verifies: package.neutral
   it("depends on Node in its command only, and on openai in its layer only", () => {
     const entries = {
       ".": "index.js",

@@ -1,0 +1,228 @@
+/**
+ * What agcore promises, one behaviour a line, and where each promise comes from.
+ *
+ * A test says what it verifies in a comment above it: `// verifies: tool.captured-services`.
+ */
+export interface Requirement {
+  readonly id: string
+  /** A published specification, or what asks for the behaviour in this project. */
+  readonly source: string
+  readonly behaviour: string
+}
+
+const from = (source: string, behaviours: Record<string, string>): ReadonlyArray<Requirement> =>
+  Object.entries(behaviours).map(([id, behaviour]) => ({ id, source, behaviour }))
+
+const SPECIFICATION = "AG Core tool system, phase 2"
+const JSON_SCHEMA = "https://json-schema.org/specification"
+const CHAT_COMPLETIONS = "https://platform.openai.com/docs/api-reference/chat"
+const SSE = "https://html.spec.whatwg.org/multipage/server-sent-events.html"
+const GEN_AI = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-spans/"
+const EFFECT_AI = "effect/ai"
+const PACKAGE = "package"
+const COMMAND = "command line"
+
+export const requirements: ReadonlyArray<Requirement> = [
+  // Tools
+  ...from(SPECIFICATION, {
+    "tool.layer": "a tool is a service: its layer is its implementation, and another layer replaces it",
+    "tool.missing-is-type-error": "a registry layer requires the service of each of its tools",
+    "tool.requirements":
+      "what a handler requires becomes a requirement of the tool's layer, save what each call brings",
+    "tool.captured-services": "a handler uses the services of its layer, whatever the caller provides",
+    "tool.unique-key": "two tool classes never share an implementation, even under one name",
+    "tool.decoded-parameters":
+      "a handler gets decoded parameters: dates, big integers and defaults are what the schema says",
+    "tool.encoded-result": "a result is encoded by the schema of success",
+    "tool.unfitting-result": "a result that does not fit the schema of success is a failed execution that says so",
+    "tool.typed-failure": "a typed failure is a failed execution that holds the encoded failure",
+    "tool.defect": "a defect of a handler is a failed execution, logged with its cause",
+    "tool.self-interruption": "a handler that interrupts itself is a failed execution",
+    "tool.no-parameters": "a tool without parameters takes an empty object",
+    "tool.context": "a handler can read session, trace, call, turn, index and idempotency key of its call",
+    "tool.idempotency-key":
+      "the idempotency key of a call is the same over retries and restarts, and differs between calls",
+    "tool.signal": "the signal of a call aborts when the call is interrupted or times out",
+    "tool.shared-state": "calls of one conversation share a state, calls of two do not",
+    "tool.output": "a handler answers with a value, or with an output that says what it is"
+  }),
+  ...from(JSON_SCHEMA, {
+    "tool.object-root": "a tool whose parameters are not an object is refused when it is registered",
+    "dynamic.dialects": "a dynamic tool takes JSON Schema of 2020-12 and of draft-07",
+    "dynamic.validates": "arguments of a dynamic tool are checked before its handler runs",
+    "dynamic.invalid-schema": "a schema that does not compile is refused at registration",
+    "dynamic.unchecked": "arguments pass unchecked only where the caller asked for it"
+  }),
+  ...from(CHAT_COMPLETIONS, {
+    "tool.name": "a name that providers refuse is refused at registration, or mapped reversibly when asked",
+    "tool.name-collision": "two names that would be one to the provider are an error"
+  }),
+  ...from(EFFECT_AI, {
+    "bridge.from-toolkit": "a toolkit's tools can be registered, its handlers staying a requirement",
+    "bridge.to-toolkit":
+      "a registry is a toolkit for code that calls the model itself, under the same policy and limits"
+  }),
+
+  // Registry
+  ...from(SPECIFICATION, {
+    "registry.register": "tools can be added, found by name and removed while the registry lives",
+    "registry.duplicate": "a second tool of one name is refused, never a silent replacement",
+    "registry.static-duplicate": "two tools of one name in one registry layer are a defect when it is built",
+    "registry.scoped": "a tool registered in a scope is gone when the scope closes",
+    "registry.find": "tools are found by tag and by category",
+    "registry.order": "definitions come in one stable order",
+    "registry.cached-definitions": "definitions are the same value until the registry changes",
+    "registry.changes": "each change of the registry is published",
+    "registry.view": "a view by name, tag, category or predicate offers nothing else",
+    "registry.snapshot": "a call resolves against the tools as they were when its turn began",
+    "registry.stats": "calls, failures by reason, total and longest duration are counted per tool",
+    "registry.invocation-data": "an invocation is plain data",
+    "admit.order":
+      "a call is looked up, then permitted, then decoded; nothing of the tool runs before the policy answered",
+    "admit.json-arguments": "a policy sees the JSON arguments as they came",
+    "invoke-all.order": "results of calls made together come in call order, one for each",
+    "invoke-all.independent": "a failed call leaves its siblings alone",
+    "invoke-all.concurrency": "no more calls run at once than allowed",
+    "invoke.exclusive": "calls with one exclusivity key run one after the other, across conversations",
+    "invoke.exclusive-reentrant": "a tool that calls back under its own key does not wait for itself",
+    "invoke.exclusive-first": "a call waits for its key before it takes a permit",
+    "invoke.timeout": "a call that takes too long is interrupted and answers with a recoverable error",
+    "invoke.timeout-default": "a call may take 60 seconds unless set otherwise",
+    "invoke.timeout-excludes-waiting": "waiting for a key or a permit does not count as running",
+    "invoke.timeout-still-running": "a timeout tells whether the work stopped or goes on",
+    "invoke.interruption": "interruption from outside interrupts the tool and is never a result",
+    "invoke.result-limit": "a result over the limit is cut between characters and says how much is missing",
+    "invoke.whole-result": "the whole of a cut result stays in the invocation"
+  }),
+
+  // Permissions
+  ...from(SPECIFICATION, {
+    "permission.denied-first": "a denied permission is denied, even if it is allowed as well",
+    "permission.allowed": "an allowed permission is allowed",
+    "permission.not-listed": "a permission missing from a list of allowed ones is denied",
+    "permission.unspecified":
+      "without a list of allowed ones, and for tools that declare none, the setting for unspecified decides",
+    "permission.defaults": "by default reading and network are allowed, deleting and the shell denied",
+    "permission.custom": "a permission of the application's own is decided like the others",
+    "permission.ask": "a policy may ask; no answer in time is a denial",
+    "permission.failing-policy": "a policy that fails or dies denies",
+    "permission.required": "a registry cannot be built without a policy; allowing everything is spelled out",
+    "permission.shared": "several registries can share one policy"
+  }),
+
+  // Errors
+  ...from(SPECIFICATION, {
+    "error.reasons": "every reason of a tool error is produced by its cause and can be caught by name",
+    "error.recoverable": "each reason says whether another try by the model can help",
+    "error.message": "a message for the model is short and names no hidden tool, path or stack",
+    "error.serialisable": "errors survive encoding and decoding",
+    "error.policy": "which reasons the model is told about is a setting"
+  }),
+
+  // The cycle
+  ...from(SPECIFICATION, {
+    "cycle.submit": "a plain submit adds the prompt, asks once and offers no tools",
+    "cycle.submit-messages": "submitting messages adds no user message",
+    "cycle.tools": "with tools, calls are run and their results sent back until the model answers without calls",
+    "cycle.stream": "streaming gives the same transcript and results as the plain loop",
+    "cycle.messages": "the whole transcript can be read",
+    "cycle.max-turns": "on the last allowed turn calls are answered as not executed and the cycle fails",
+    "cycle.max-turns-answer": "the last allowed turn may still answer",
+    "cycle.recoverable": "a recoverable failure is told to the model and the loop goes on",
+    "cycle.fatal": "a fatal failure ends the cycle with a typed error",
+    "cycle.fatal-before-run": "if a call is refused fatally before anything ran, no call of that turn runs",
+    "cycle.fatal-siblings": "if a call fails fatally while running, its siblings settle first",
+    "cycle.incomplete": "calls of an incomplete response are not run, and the cycle fails",
+    "cycle.finish-words": "complete calls run whatever word the server finished with",
+    "cycle.done": "a response without calls ends the cycle with its reason",
+    "cycle.pause": "a paused response is asked to go on",
+    "cycle.plain-calls": "calls in the answer to a plain submit are answered as not executed, and it fails",
+    "cycle.provider-executed": "calls that the provider runs itself pass through",
+    "cycle.queue": "submits on one conversation take their turn; a stream keeps its place until it ends or is left",
+    "cycle.busy": "a tool that submits to the conversation it runs in fails at once",
+    "cycle.usable-after-failure": "after any failure the conversation can go on",
+    "cycle.many-turns": "a thousand turns neither overflow nor slow down out of proportion",
+    "cycle.usage": "usage adds up over turns",
+    "cycle.budget": "a spent budget of tokens ends the cycle before the next model call",
+    "cycle.stop-when": "a condition of the application's own can end the loop",
+    "cycle.prepare-turn": "model options and tools can be chosen for each turn",
+    "cycle.tool-choice": "the choice of tools reaches the model",
+    "cycle.system": "the system message is sent with each call and is no part of what was said",
+    "cycle.compaction": "compaction shortens what is sent and keeps the history valid",
+    "cycle.one-rule": "plain and streaming loops pass one suite",
+    "retry.model-only": "only the model call is retried, and only before anything of it was shown or run",
+    "retry.after": "a retry waits as long as the server asks",
+    "retry.readonly-mcp": "a tool is run again only after an MCP timeout, once, and if it is readonly or idempotent",
+    "history.invariant": "every call is answered exactly once, in the next message, in call order, at every instant",
+    "history.interruption": "an interruption leaves a valid history and keeps the text streamed so far",
+    "history.provisional": "a call that has not settled is answered provisionally",
+    "history.call-ids": "call ids that a server repeats are made unique",
+    "history.restore": "a stored history can be loaded and gone on with",
+    "event.order": "deltas, then accepted and rejected calls, then the end of the turn, then results",
+    "event.completed-once": "each started call completes exactly once",
+    "event.rejected": "a call that never starts is rejected, and does not complete",
+    "event.last": "a stream ends with its completion or with a typed error, never both",
+    "event.stop-early": "a consumer that leaves stops the model request and every running tool",
+    "event.backpressure": "a slow consumer slows the source, and makes no tool time out",
+    "event.progress": "progress is dropped when there is no room, never awaited",
+    "event.serialisable": "events survive encoding and decoding"
+  }),
+  ...from(EFFECT_AI, {
+    "cycle.any-model": "the loop runs over any language model",
+    "cycle.no-own-resolution": "the model layer runs no tool by itself"
+  }),
+  ...from(GEN_AI, {
+    "trace.spans": "agent, chat and each tool have spans with call id and type of error",
+    "trace.content": "parameters and results are recorded only when asked",
+    "trace.metrics": "calls, failures, durations and tokens are measured"
+  }),
+
+  // Chat Completions
+  ...from(CHAT_COMPLETIONS, {
+    "openai.recordings": "every recorded stream gives what it must, wherever its chunks are cut",
+    "openai.plain": "plain answers and streams give the same parts",
+    "openai.profile": "what differs between servers is data; unknown servers get a tolerant default",
+    "openai.empty-tools": "empty tools, calls and what depends on them are left out of the request",
+    "openai.bad-arguments": "truncated or unreadable arguments travel as they came and are never run",
+    "openai.round-trip": "fields of a call that are not understood are sent back as they came",
+    "openai.usage": "the last usage counts, never a sum",
+    "openai.retries": "the transport does not retry on its own",
+    "openai.errors": "failures of the server become typed errors that tell whether and when to try again",
+    "openai.media": "images and files go where the API takes them",
+    "openai.reasoning": "reasoning is replayed as the server wants it"
+  }),
+  ...from(SSE, {
+    "openai.interruption": "interrupting a stream closes its socket",
+    "openai.timeouts": "waiting for the first byte and between chunks is bounded",
+    "openai.keep-alive": "keep-alive lines are no data"
+  }),
+
+  // Package
+  ...from(PACKAGE, {
+    "package.exports": "the exports map, the index files and the source agree",
+    "package.documented": "every public export is documented",
+    "package.examples": "every code block is run by a test",
+    "package.direction": "folders import in one direction, without cycles",
+    "package.neutral": "no entry point needs Node, and only the OpenAI layer needs openai",
+    "package.installs": "the packed package installs into an empty project and runs there",
+    "package.compilers": "it compiles with TypeScript 5.9, 6 and 7 without skipping library checks",
+    "package.private": "paths inside of the package cannot be imported",
+    "package.node": "scripts run on the Node that comes with the install"
+  }),
+
+  // Command line
+  ...from(COMMAND, {
+    "cli.demo": "the demo runs without a key: a scripted model over HTTP that says it is one, tools, an MCP server",
+    "cli.run": "a prompt is answered, with tool events on the terminal",
+    "cli.json": "events can be written as one JSON value a line",
+    "cli.quiet": "only the answer is written when asked",
+    "cli.tools": "what is registered is listed, with where it comes from and its permissions",
+    "cli.call": "one tool can be called, under the policy",
+    "cli.policy": "permissions can be allowed and denied",
+    "cli.exit-codes": "exit codes tell success, failure and wrong use apart",
+    "cli.colours": "colours are for terminals only",
+    "cli.interrupt": "an interrupt leaves no process behind",
+    "cli.help": "each command explains itself",
+    "cli.errors": "an error says what to do about it"
+  })
+]
