@@ -206,6 +206,16 @@ export type SchemaServices<
 > = Parameters["DecodingServices"] | Success["EncodingServices"] | Failure["EncodingServices"]
 
 /**
+ * The key of a tool's service. It holds the name, so that the types of two tools
+ * differ and a Layer that lacks one of them says which; and a number, so that
+ * two classes of one name are two services.
+ *
+ * @category utility types
+ * @since 0.1.0
+ */
+export type ServiceKey<Name extends string> = `agcore/tools/Tool/${Name}#${number}`
+
+/**
  * The class that `Tool.Service` makes: a service key, a tool, and the way to
  * implement it.
  *
@@ -218,7 +228,7 @@ export interface ServiceClass<
   Parameters extends Schema.Constraint,
   Success extends Schema.Constraint,
   Failure extends Schema.Constraint
-> extends Context.ServiceClass<Self, string, Implementation>, Tool<Self> {
+> extends Context.ServiceClass<Self, ServiceKey<Name>, Implementation>, Tool<Self> {
   readonly definition: Definition<Name>
   readonly parameters: Parameters
   readonly success: Success
@@ -300,7 +310,8 @@ export const Service = <Self = never>(): <
   const failure = (options.failure ?? Schema.Never) as Failure
   const inputSchema = ParametersSchema.fromSchema(parameters)
 
-  const service = Context.Service<Self, Implementation>()(`agcore/tools/Tool/${name}#${nextServiceId++}`)
+  const key: ServiceKey<Name> = `agcore/tools/Tool/${name}#${nextServiceId++}`
+  const service = Context.Service<Self, Implementation>()(key)
 
   const implement = <R>(handler: Handler<Parameters, Success, Failure, R>) =>
     Effect.contextWith((context: Context.Context<Captured<R> | SchemaServices<Parameters, Success, Failure>>) =>
