@@ -32,16 +32,16 @@ while read -r line; do
   esac
 done
 [ -z "$groups" ] && exit 0
-for g in $groups; do kill -TERM -- "-$g" 2>/dev/null; done
+for g in $groups; do kill -TERM "-$g" 2>/dev/null; done
 n=0
 while [ $n -lt ${GRACE_SECONDS * 10} ]; do
   alive=
-  for g in $groups; do kill -0 -- "-$g" 2>/dev/null && alive=1; done
+  for g in $groups; do kill -0 "-$g" 2>/dev/null && alive=1; done
   [ -z "$alive" ] && exit 0
   sleep 0.1 2>/dev/null || { sleep 1; n=$((n + 9)); }
   n=$((n + 1))
 done
-for g in $groups; do kill -KILL -- "-$g" 2>/dev/null; done
+for g in $groups; do kill -KILL "-$g" 2>/dev/null; done
 `
 
 export interface Reaper {
