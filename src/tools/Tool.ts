@@ -154,7 +154,7 @@ export interface DefinitionOptions<in Parameters = never> {
   readonly openWorld?: boolean | undefined
   /** Limit of one run, before the caller's. Default: the caller's. */
   readonly timeout?: Duration.Input | undefined
-  /** Calls whose key is equal run one after the other. Default: none. */
+  /** Calls of one registry whose key is equal run one after the other. Default: none. */
   readonly exclusive?: string | ((parameters: Parameters) => string) | undefined
 }
 

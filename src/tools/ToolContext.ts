@@ -51,7 +51,11 @@ export class ToolContext extends Context.Service<ToolContext, {
   readonly index: number
   /** Stable over retries and restarts: the same call has the same key. */
   readonly idempotencyKey: string
-  /** Aborts when the call is interrupted. For Promise code; effects are simply interrupted. */
+  /**
+   * Aborts when the call is told to stop. For Promise code; effects are simply
+   * interrupted. A Promise that ignores it goes on unseen: where that matters,
+   * make its effect uninterruptible, and the call says that it is still running.
+   */
   readonly signal: AbortSignal
   /** Reports progress. Never waits: what nobody has room for is dropped. */
   readonly progress: (value: unknown) => Effect.Effect<void>

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { PermissionPolicy, Tool, ToolContext, ToolOutput, ToolRegistry } from "agcore"
+import { PermissionPolicy, Tool, ToolContext, ToolOutput, ToolRegistry, ToolSettings } from "agcore"
 import { Context, Effect, Layer, Option, References, Schema, SchemaGetter, Tracer } from "effect"
 import { Prompt } from "effect/ai"
 import { call, registryOf, tool } from "./support.ts"
@@ -203,6 +203,30 @@ describe("Tool.Service", () => {
       })
     }))
 
+  it.effect("has its arguments and results on the span only where that is asked for, whatever they are", () =>
+    Effect.gen(function*() {
+      const attributes = (captureContent: boolean) =>
+        Effect.gen(function*() {
+          const spans: Array<Tracer.Span> = []
+          const tracer = Tracer.make({
+            span: (options) => {
+              const span = new Tracer.NativeSpan(options)
+              spans.push(span)
+              return span
+            }
+          })
+          const registry = yield* registryOf(tool("a", () => Effect.succeed("secret result"))).pipe(
+            Effect.provideService(ToolSettings.CaptureContent, captureContent)
+          )
+          const args: Record<string, unknown> = { text: "secret", big: 1n }
+          args["self"] = args
+          yield* registry.invoke(call("a", args)).pipe(Effect.withTracer(tracer))
+          return String(Array.from(spans[0]!.attributes))
+        })
+      assert.notInclude(yield* attributes(false), "secret")
+      assert.include(yield* attributes(true), "secret result")
+    }))
+
   it.effect("builds its handler once where an effect builds it, with its scope", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
@@ -251,15 +275,18 @@ describe("Tool.Service", () => {
       assert.strictEqual((yield* two!.invoke(call("same"))).output, "two")
     }))
 
-  it.effect("may call the registry it is in", () =>
+  it.effect("may call the registry it is in, deeply", () =>
     Effect.gen(function*() {
       const registry: ToolRegistry.ToolRegistry["Service"] = yield* registryOf()
       yield* registry.register(tool("down", ({ n }) =>
         Number(n) === 0
           ? Effect.succeed(0)
-          : Effect.map(registry.invoke(call("down", { n: Number(n) - 1 })), (below) => Number(below.output) + 1)))
-      assert.strictEqual((yield* registry.invoke(call("down", { n: 100 }), { timeout: Infinity })).output, 100)
-    }))
+          : Effect.map(
+            registry.invoke(call("down", { n: Number(n) - 1 }), { timeout: Infinity }),
+            (below) => Number(below.output) + 1
+          )))
+      assert.strictEqual((yield* registry.invoke(call("down", { n: 3000 }), { timeout: Infinity })).output, 3000)
+    }), 30_000)
 })
 
 describe("ToolOutput", () => {

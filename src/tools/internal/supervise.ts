@@ -27,7 +27,7 @@ export const supervise = <A, E, R>(
   }
 ): Effect.Effect<Outcome<A, E>, never, R> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(Effect.forkDetach(work, { startImmediately: true }), (fiber) => {
+    Effect.flatMap(Effect.forkDetach(work), (fiber) => {
       const timeout = Duration.max(options.timeout, Duration.zero)
       const stop = Effect.suspend(() => {
         fiber.interruptUnsafe()
@@ -42,6 +42,8 @@ export const supervise = <A, E, R>(
         : Effect.asSome(Fiber.await(fiber))
       return restore(ended).pipe(
         Effect.onInterrupt(() => stop),
+        // Work that waits for work that waits … is woken inside the stack of its end, which has to end first.
+        Effect.tap(Effect.yieldNow),
         Effect.flatMap(Option.match({
           onSome: (exit) => Effect.succeed<Outcome<A, E>>({ _tag: "Ended", exit }),
           onNone: () =>
