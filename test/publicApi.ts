@@ -58,11 +58,10 @@ const isMember = (node: ts.Node): node is Member =>
   ts.isPropertySignature(node) || ts.isMethodSignature(node) || ts.isPropertyDeclaration(node)
   || ts.isMethodDeclaration(node)
 
+const HIDDEN = ts.ModifierFlags.Private | ts.ModifierFlags.Protected | ts.ModifierFlags.Override
+
 const isHidden = (node: Member): boolean =>
-  (ts.getCombinedModifierFlags(node) & (ts.ModifierFlags.Private | ts.ModifierFlags.Protected)) !== 0
-  || ts.hasSyntacticModifier(node, ts.ModifierFlags.Override)
-  || !ts.isIdentifier(node.name)
-  || node.name.text.startsWith("_")
+  (ts.getCombinedModifierFlags(node) & HIDDEN) !== 0 || !ts.isIdentifier(node.name) || node.name.text.startsWith("_")
 
 /** The end of a name that says the unit of a number. */
 const UNIT = /(?:Bytes|Characters|Millis|Seconds|Tokens)$/
