@@ -17,7 +17,7 @@ import * as ToolRegistry from "../tools/ToolRegistry.ts"
 import { type CliFailure, failed, usage } from "./failure.ts"
 
 /** Used where neither `--model` nor `OPENAI_MODEL` names one. */
-export const DEFAULT_MODEL = "gpt-5-mini"
+const DEFAULT_MODEL = "gpt-5-mini"
 
 // -----------------------------------------------------------------------------
 // Flags

@@ -33,7 +33,7 @@ interface Parameter {
   readonly enum?: ReadonlyArray<unknown>
 }
 
-export interface Call {
+interface Call {
   readonly name: string
   readonly args: Readonly<Record<string, unknown>>
 }

@@ -6,11 +6,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Permission from "../../tools/Permission.ts"
+import type { PermissionPolicy } from "../../tools/PermissionPolicy.ts"
 import * as Tool from "../../tools/Tool.ts"
 import * as ToolRegistry from "../../tools/ToolRegistry.ts"
 
 /** Measurements the demo knows, in degrees Celsius. */
-export class Stations extends Context.Service<Stations, {
+class Stations extends Context.Service<Stations, {
   readonly temperature: (station: string) => Effect.Effect<number, UnknownStation>
 }>()("agcore/cli/demo/tools/Stations") {
   static readonly layer: Layer.Layer<Stations> = Layer.succeed(Stations, {
@@ -34,14 +35,14 @@ const MEASUREMENTS: ReadonlyMap<string, number> = new Map([
   ["Tokyo", 18]
 ])
 
-export class UnknownStation
+class UnknownStation
   extends Schema.TaggedError<UnknownStation>("agcore/cli/demo/tools/UnknownStation")("UnknownStation", {
     station: Schema.String,
     hint: Schema.String
   })
 {}
 
-export class GetWeather extends Tool.Service<GetWeather>()("get_weather", {
+class GetWeather extends Tool.Service<GetWeather>()("get_weather", {
   description: "The weather at a station now: its temperature in degrees Celsius",
   parameters: Schema.Struct({ station: Schema.String.annotate({ description: "The station's name" }) }),
   success: Schema.Struct({ station: Schema.String, celsius: Schema.Finite }),
@@ -51,7 +52,7 @@ export class GetWeather extends Tool.Service<GetWeather>()("get_weather", {
   readonly: true
 }) {}
 
-export class ToFahrenheit extends Tool.Service<ToFahrenheit>()("to_fahrenheit", {
+class ToFahrenheit extends Tool.Service<ToFahrenheit>()("to_fahrenheit", {
   description: "Converts a temperature from Celsius to Fahrenheit",
   parameters: Schema.Struct({ celsius: Schema.Finite }),
   success: Schema.Struct({ fahrenheit: Schema.Finite }),
@@ -60,14 +61,18 @@ export class ToFahrenheit extends Tool.Service<ToFahrenheit>()("to_fahrenheit", 
   readonly: true
 }) {}
 
-export class EraseRecords extends Tool.Service<EraseRecords>()("erase_records", {
+class EraseRecords extends Tool.Service<EraseRecords>()("erase_records", {
   description: "Erases all weather records",
   permissions: [Permission.Delete],
   category: "demo"
 }) {}
 
 /** The registry of the demo. It needs a policy; the default one denies `erase_records`. */
-export const layer = ToolRegistry.layer(GetWeather, ToFahrenheit, EraseRecords).pipe(
+export const layer: Layer.Layer<ToolRegistry.ToolRegistry, never, PermissionPolicy> = ToolRegistry.layer(
+  GetWeather,
+  ToFahrenheit,
+  EraseRecords
+).pipe(
   Layer.provide([
     GetWeather.layer(Effect.fnUntraced(function*({ station }) {
       const stations = yield* Stations
