@@ -104,7 +104,9 @@ describe("the packed package", { concurrent: false }, () => {
   // verifies: package.installs
   it("runs, as compiled code and as source", async () => {
     const expected = { output: 3, isError: false, mcp: true, testing: true }
-    assert.deepStrictEqual(JSON.parse(await succeed(process.execPath, ["main.ts"], consumer)), expected)
+    for (const file of ["out-7.0-nodenext-true/main.js", "main.ts"]) {
+      assert.deepStrictEqual(JSON.parse(await succeed(process.execPath, [file], consumer)), expected, file)
+    }
   })
 
   // verifies: package.private
