@@ -175,7 +175,7 @@ describe("timeout", () => {
       ])
     }))
 
-  for (const timeout of [0, -5, Number.NaN, -Infinity, "-Infinity"] as const) {
+  for (const timeout of [0, -5, Number.NaN, -Infinity]) {
     it.effect(`of ${timeout} leaves no time, and fails nothing else`, () =>
       Effect.gen(function*() {
         const registry = yield* registryOf(tool("slow", () => Effect.never), tool("quick", () => Effect.succeed("now")))
