@@ -104,9 +104,9 @@ describe("the packed package", { concurrent: false }, () => {
   // verifies: package.installs
   it("runs, as compiled code and as source", async () => {
     const expected = { output: 3, isError: false, mcp: true, testing: true }
-    for (const file of ["out-7.0-nodenext-true/main.js", "main.ts"]) {
-      assert.deepStrictEqual(JSON.parse(await succeed(process.execPath, [file], consumer)), expected, file)
-    }
+    const files = ["out-7.0-nodenext-true/main.js", "main.ts"]
+    const outputs = await Promise.all(files.map((file) => succeed(process.execPath, [file], consumer)))
+    assert.deepStrictEqual(outputs.map((output) => JSON.parse(output)), [expected, expected])
   })
 
   // verifies: package.private
