@@ -71,8 +71,8 @@ export class ToolCallDelta extends Schema.TaggedClass<ToolCallDelta>("agcore/llm
 ) {}
 
 /**
- * Anything else in the response: a file, a source, what the provider did itself.
- * `part` is the effect/ai response part.
+ * Anything else in the response: a file, a source, what the provider did itself
+ * or says went wrong. `part` is the effect/ai response part.
  *
  * @category events
  * @since 0.1.0

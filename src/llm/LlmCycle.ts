@@ -18,8 +18,9 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
+import * as HandlerContext from "../internal/handlerContext.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
-import { type CycleConfig, errorPolicy } from "./CycleConfig.ts"
+import { type CycleConfig, errorPolicy, type TurnOptions } from "./CycleConfig.ts"
 import type { CycleError } from "./CycleError.ts"
 import type { CycleEvent } from "./CycleEvent.ts"
 import type { CycleResponse } from "./CycleResponse.ts"
@@ -180,13 +181,16 @@ const randomSessionId = Effect.map(
   (numbers) => `session-${numbers.map((number) => (number >>> 0).toString(36)).join("")}`
 )
 
-// The functions of a configuration keep the services they were made with.
+// The functions of a configuration keep the services they were made with, as
+// the handlers of tools do.
 const provided = <R>(config: CycleConfig<R>): Effect.Effect<CycleConfig, never, R> =>
   Effect.contextWith((context: Context.Context<R>) => {
     const { compaction, prepareTurn, ...rest } = config
+    const withServices = HandlerContext.provider(context)
     return Effect.succeed({
       ...rest,
-      prepareTurn: prepareTurn && ((state) => Effect.provideContext(prepareTurn(state), context)),
-      compaction: compaction && ((state) => Effect.provideContext(compaction(state), context))
+      prepareTurn: prepareTurn && ((state) => withServices<TurnOptions, never, never>(prepareTurn(state))),
+      compaction: compaction &&
+        ((state) => withServices<ReadonlyArray<Prompt.Message> | undefined, never, never>(compaction(state)))
     })
   })

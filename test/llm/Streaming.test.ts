@@ -168,8 +168,17 @@ describe("events", () => {
         { type: "error", error: "overloaded" },
         finish
       ))
-      const reason = yield* reasonOf(streaming.submit(cycle, "go"))
+      const events: Array<CycleEvent.CycleEvent> = []
+      const reason = yield* cycle.submitStreamWithTools("go").pipe(
+        Stream.runForEach((event) => Effect.sync(() => events.push(event))),
+        reasonOf
+      )
       assert.deepInclude(reason, { _tag: "IncompleteResponse", finishReason: "error" })
+      assert.deepStrictEqual(events.map(shown), [
+        "ModelPart(error)",
+        "ToolCallRejected(look 0)",
+        "TurnComplete(1, error)"
+      ])
       assert.match(String(results(yield* cycle.messages)[0]?.result), /not executed/)
     }))
 

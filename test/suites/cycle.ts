@@ -10,6 +10,7 @@ import { TestClock } from "effect/testing"
 import {
   callsOf,
   checkMessages,
+  type Cycle,
   type Driver,
   makeCycle,
   outline,
@@ -630,6 +631,50 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual(outline(second!.prompt.content)[0], "system:default")
           assert.deepStrictEqual(second!.tools.map((tool) => tool.name), ["a", "b"])
           assert.deepStrictEqual(states, [[1, 1, 0, undefined], [2, 3, 1, undefined]])
+        }))
+
+      it.effect("functions keep the services they were made with, and see their caller's span", () =>
+        Effect.gen(function*() {
+          class Name extends Context.Service<Name, string>()("test/Name") {}
+          const seen: Array<string> = []
+          const look = Effect.gen(function*() {
+            seen.push(`${yield* Name} in ${(yield* Effect.currentSpan.pipe(Effect.orDie)).name}`)
+          })
+          const { model } = yield* ScriptedModel.make([text("ok")])
+          const { registry } = yield* makeCycle({ script: [] })
+          const cycle = yield* LlmCycle.make({
+            prepareTurn: () => Effect.as(look, {}),
+            compaction: () => Effect.as(look, undefined)
+          }).pipe(
+            Effect.provideService(LanguageModel.LanguageModel, model),
+            Effect.provideService(ToolRegistry.ToolRegistry, registry),
+            Effect.provideService(Name, "made"),
+            Effect.withSpan("make")
+          )
+          yield* submit(cycle, "go").pipe(Effect.provideService(Name, "called"), Effect.withSpan("program"))
+          assert.deepStrictEqual(seen, ["made in invoke_agent", "made in invoke_agent"])
+        }))
+
+      it.effect("a compaction that asks its own cycle is told that it is busy", () =>
+        Effect.gen(function*() {
+          const target: { cycle: Cycle | undefined } = { cycle: undefined }
+          const answers: Array<string> = []
+          const { cycle } = yield* makeCycle({
+            config: {
+              compaction: () =>
+                submit(target.cycle!, "Summarise.").pipe(
+                  Effect.match({
+                    onFailure: ({ reason }) => void answers.push(reason._tag),
+                    onSuccess: () => void answers.push("it was let in")
+                  }),
+                  Effect.as(undefined)
+                )
+            },
+            script: [text("ok")]
+          })
+          target.cycle = cycle
+          yield* submit(cycle, "go")
+          assert.deepStrictEqual(answers, ["Busy"])
         }))
 
       it.effect("stopWhen ends the submit when the calls of a turn have settled", () =>

@@ -35,9 +35,10 @@ export const deltas = (turn: number): (parts: ReadonlyArray<Response.AnyPart>) =
       case "response-metadata":
         return new ModelPart({ turn, part })
       case "tool-call":
-        return part.providerExecuted === true ? providerTool(turn, part) : undefined
       case "tool-result":
-        return part.providerExecuted === true ? providerTool(turn, part) : undefined
+        return part.providerExecuted === true ? asItCame(turn, part) : undefined
+      case "error":
+        return asItCame(turn, part)
       default:
         return undefined
     }
@@ -50,6 +51,6 @@ export const deltas = (turn: number): (parts: ReadonlyArray<Response.AnyPart>) =
     })
 }
 
-// What a provider does with its own tools is shown as it came.
-const providerTool = (turn: number, { type, ...value }: Response.AnyPart): ModelPart =>
+// What a provider does with its own tools, and what it says went wrong.
+const asItCame = (turn: number, { type, ...value }: Response.AnyPart): ModelPart =>
   new ModelPart({ turn, part: { type, value } })
