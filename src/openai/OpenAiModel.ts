@@ -404,6 +404,10 @@ const annotateResponse = (span: Span, parts: ReadonlyArray<Response.StreamPartEn
 
 // =============================================================================
 // Metadata
+//
+// The types below say what is under the key `openai` of a part's metadata and
+// options. They do not augment effect/ai's own: an optional member beside an
+// index signature compiles only for users with `exactOptionalPropertyTypes`.
 // =============================================================================
 
 /**
@@ -454,31 +458,4 @@ export type FileOptions = {
   readonly imageDetail?: "auto" | "low" | "high"
   /** The id of an uploaded file to send instead of data. The data is sent if absent. */
   readonly fileId?: string
-}
-
-declare module "effect/ai/Response" {
-  export interface ReasoningPartMetadata {
-    readonly openai?: ReasoningMetadata | null
-  }
-  export interface ReasoningEndPartMetadata {
-    readonly openai?: ReasoningMetadata | null
-  }
-  export interface ToolCallPartMetadata {
-    readonly openai?: ToolCallMetadata | null
-  }
-  export interface FinishPartMetadata {
-    readonly openai?: FinishMetadata | null
-  }
-}
-
-declare module "effect/ai/Prompt" {
-  export interface ReasoningPartOptions {
-    readonly openai?: ReasoningMetadata | null
-  }
-  export interface ToolCallPartOptions {
-    readonly openai?: ToolCallMetadata | null
-  }
-  export interface FilePartOptions {
-    readonly openai?: FileOptions | null
-  }
 }

@@ -7,6 +7,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type { Json } from "./json.ts"
+import * as Read from "./json.ts"
 
 export type Content = Result.Result<Json, AiError.InvalidUserInputError>
 
@@ -28,7 +29,9 @@ export const images = (parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>):
 const isImage = (part: Prompt.FilePart): boolean => part.mediaType.startsWith("image/")
 
 export const file = (part: Prompt.FilePart): Content => {
-  const { fileId, imageDetail } = part.options.openai ?? {}
+  const own = Read.object(part.options["openai"])
+  const fileId = Read.text(own?.["fileId"])
+  const imageDetail = Read.text(own?.["imageDetail"])
   if (isImage(part)) {
     return Result.succeed({
       type: "image_url",

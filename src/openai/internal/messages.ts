@@ -10,6 +10,7 @@ import type { ProviderProfile } from "../ProviderProfile.ts"
 import * as CallIds from "./callIds.ts"
 import * as Content from "./content.ts"
 import type { Json, JsonObject } from "./json.ts"
+import * as Read from "./json.ts"
 
 export const fromPrompt = (
   prompt: Prompt.Prompt,
@@ -89,7 +90,7 @@ const fromCall = (part: Prompt.ToolCallPart, profile: ProviderProfile): Json => 
   id: CallIds.rewrite(part.id, profile.callIds),
   type: "function",
   function: { name: part.name, arguments: argumentsText(part.params, profile) },
-  ...(profile.unknownFields ? part.options.openai?.unknown : undefined)
+  ...(profile.unknownFields ? Read.object(Read.object(part.options["openai"])?.["unknown"]) : undefined)
 })
 
 const argumentsText = (params: unknown, profile: ProviderProfile): string => {
@@ -99,11 +100,13 @@ const argumentsText = (params: unknown, profile: ProviderProfile): string => {
 }
 
 const fromReasoning = (parts: ReadonlyArray<Prompt.ReasoningPart>, profile: ProviderProfile): JsonObject => {
-  const came = parts.map((part) => part.options.openai).filter(Predicate.isNotNullish)
+  const came = parts.map((part) => Read.object(part.options["openai"])).filter(Predicate.isNotUndefined)
   const text = parts.map((part) => part.text).join("")
-  const details = came.flatMap((options) => options.details ?? [])
+  const details = came.flatMap((options) => Read.array(options["details"]))
   return {
-    ...(text === "" ? undefined : { [profile.reasoningField ?? came[0]?.field ?? "reasoning_content"]: text }),
+    ...(text === ""
+      ? undefined
+      : { [profile.reasoningField ?? Read.text(came[0]?.["field"]) ?? "reasoning_content"]: text }),
     ...(details.length > 0 && profile.unknownFields ? { reasoning_details: details } : undefined)
   }
 }
