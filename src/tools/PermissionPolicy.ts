@@ -166,6 +166,12 @@ export const ApprovalTimeout: Context.Reference<Duration.Duration> = Context.Ref
 // Rules
 // =============================================================================
 
+const DEFAULT = {
+  allowed: Effect.succeed<ReadonlyArray<Permission>>(["read", "network"]),
+  denied: Effect.succeed<ReadonlyArray<Permission>>(["delete", "shell"]),
+  allowUnspecified: Effect.succeed(true)
+}
+
 /**
  * Rules by permission. Default: read and network are allowed, delete and shell
  * denied, and a tool that declares nothing is allowed.
@@ -175,11 +181,20 @@ export const ApprovalTimeout: Context.Reference<Duration.Duration> = Context.Ref
  */
 export class PermissionConfig extends Schema.Class<PermissionConfig>("agcore/tools/PermissionConfig")({
   /** Permissions that are granted. Empty: whatever is not denied is decided by `allowUnspecified`. */
-  allowed: Schema.Array(Permission).pipe(Schema.withConstructorDefault(Effect.succeed(["read", "network"] as const))),
+  allowed: Schema.Array(Permission).pipe(
+    Schema.withDecodingDefaultKey(DEFAULT.allowed),
+    Schema.withConstructorDefault(DEFAULT.allowed)
+  ),
   /** Permissions that are refused, whatever else is said of them. */
-  denied: Schema.Array(Permission).pipe(Schema.withConstructorDefault(Effect.succeed(["delete", "shell"] as const))),
+  denied: Schema.Array(Permission).pipe(
+    Schema.withDecodingDefaultKey(DEFAULT.denied),
+    Schema.withConstructorDefault(DEFAULT.denied)
+  ),
   /** What happens where nothing is said: tools that declare no permission, and an empty `allowed`. */
-  allowUnspecified: Schema.Boolean.pipe(Schema.withConstructorDefault(Effect.succeed(true)))
+  allowUnspecified: Schema.Boolean.pipe(
+    Schema.withDecodingDefaultKey(DEFAULT.allowUnspecified),
+    Schema.withConstructorDefault(DEFAULT.allowUnspecified)
+  )
 }) {}
 
 /**
@@ -232,8 +247,11 @@ export const decide = (config: PermissionConfig, permissions: ReadonlyArray<Perm
  */
 export const layer = (
   config?: {
+    /** Permissions that are granted. Default read and network. */
     readonly allowed?: ReadonlyArray<Permission> | undefined
+    /** Permissions that are refused. Default delete and shell. */
     readonly denied?: ReadonlyArray<Permission> | undefined
+    /** Whether what nothing is said about is granted. Default `true`. */
     readonly allowUnspecified?: boolean | undefined
   }
 ): Layer.Layer<PermissionPolicy> => {

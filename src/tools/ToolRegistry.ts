@@ -52,6 +52,7 @@ export interface ToolStats {
  * @since 0.1.0
  */
 export interface RegistryChange {
+  /** The revision of the registry after the change. */
   readonly revision: number
   readonly registered: ReadonlyArray<string>
   readonly unregistered: ReadonlyArray<string>
@@ -103,7 +104,9 @@ export interface ToolView {
   readonly list: Effect.Effect<ReadonlyArray<ToolEntry>>
   /** What models are told, in the order of the names. */
   readonly definitions: Effect.Effect<ReadonlyArray<Tool.Definition>>
+  /** The tools that carry the tag. */
   readonly findByTag: (tag: string) => Effect.Effect<ReadonlyArray<ToolEntry>>
+  /** The tools of the category. */
   readonly findByCategory: (category: string) => Effect.Effect<ReadonlyArray<ToolEntry>>
   /** Tools by category; those without one are under the empty name. */
   readonly groups: Effect.Effect<ReadonlyMap<string, ReadonlyArray<ToolEntry>>>

@@ -39,11 +39,13 @@ export interface ToolEntry {
  * @since 0.1.0
  */
 export interface ToolFilter {
+  /** One of these. */
   readonly names?: ReadonlyArray<string> | undefined
   /** At least one of these. */
   readonly tags?: ReadonlyArray<string> | undefined
   /** One of these. */
   readonly categories?: ReadonlyArray<string> | undefined
+  /** Those that fit a predicate of your own. */
   readonly where?: ((definition: Definition) => boolean) | undefined
 }
 
@@ -91,6 +93,7 @@ export interface Accepted {
   readonly _tag: "Accepted"
   readonly call: ToolCall
   readonly definition: Definition
+  /** Runs the call, once for each time the effect is run. */
   readonly run: (options?: RunOptions) => Effect.Effect<ToolInvocation>
 }
 
@@ -146,6 +149,7 @@ export interface ToolSnapshot {
   /** In the order of their names: prompt caches depend on it. */
   readonly entries: ReadonlyArray<ToolEntry>
   readonly definitions: ReadonlyArray<Definition>
+  /** The tool of that name, if it is among them. */
   readonly get: (name: string) => ToolEntry | undefined
   /** The tools for code that calls a `LanguageModel` itself; calls keep to policy, timeout and limits. */
   readonly toolkit: RegistryToolkit

@@ -90,6 +90,12 @@ describe("PermissionPolicy", () => {
         })
     )
 
+    it("reads rules from a file that names some of them", () => {
+      const rules = Schema.decodeUnknownSync(PermissionPolicy.PermissionConfig)({ denied: ["network"] })
+      assert.deepStrictEqual(rules, config({ denied: ["network"] }))
+      assert.throws(() => Schema.decodeUnknownSync(PermissionPolicy.PermissionConfig)({ allowed: ["everything"] }))
+    })
+
     it("reads permissions from text and refuses others", () => {
       const isPermission = Schema.is(Permission.Permission)
       for (const name of ["read", "custom:a", "custom:a:b"]) assert.isTrue(isPermission(name), name)
