@@ -200,6 +200,33 @@ describe("events", () => {
       )
     }))
 
+  it.effect("of calls come after the request is closed", () =>
+    Effect.gen(function*() {
+      let isOpen = false
+      let wasOpen: boolean | undefined
+      const model = yield* LanguageModel.make({
+        generateText: () => Effect.die("not asked"),
+        streamText: () =>
+          Stream.unwrap(Effect.map(
+            Effect.acquireRelease(Effect.sync(() => isOpen = true), () => Effect.sync(() => isOpen = false)),
+            (): Stream.Stream<Response.StreamPartEncoded> =>
+              wasOpen === undefined
+                ? Stream.make({ type: "tool-call", id: "1", name: "look", params: {} }, finish)
+                : Stream.make(delta("ok"), finish)
+          ))
+      })
+      const { registry } = yield* makeCycle({
+        tools: [tool("look", () => Effect.sync(() => wasOpen = isOpen))],
+        script: []
+      })
+      const cycle = yield* LlmCycle.make().pipe(
+        Effect.provideService(LanguageModel.LanguageModel, model),
+        Effect.provideService(ToolRegistry.ToolRegistry, registry)
+      )
+      assert.strictEqual((yield* streaming.submit(cycle, "go")).text, "ok")
+      assert.isFalse(wasOpen)
+    }))
+
   it.effect("number turns on over the whole conversation", () =>
     Effect.gen(function*() {
       const { cycle } = yield* makeCycle({

@@ -10,7 +10,6 @@ import {
   LlmCycle,
   PermissionPolicy,
   type Tool,
-  type ToolInvocation,
   ToolRegistry
 } from "agcore"
 import { ScriptedModel } from "agcore/testing"
@@ -21,7 +20,7 @@ import { TestClock } from "effect/testing"
 export type Cycle = LlmCycle.LlmCycle["Service"]
 
 /** What both loops have to say about a submit. */
-export interface Result {
+interface Result {
   readonly text: string
   readonly turns: number
   readonly reason: Response.FinishReason
@@ -273,7 +272,3 @@ export const results = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<
 /** Calls of a tool, with labels that count. */
 export const callsOf = (...names: ReadonlyArray<string>): ScriptedModel.ScriptedTurn =>
   ScriptedModel.calls(...names.map((name) => ({ name, params: {} })))
-
-/** The tags of the reasons that invocations failed for; `ok` for those that did not. */
-export const outcomes = (invocations: ReadonlyArray<ToolInvocation.ToolInvocation>): ReadonlyArray<string> =>
-  invocations.map(({ error }) => error?.reason._tag ?? "ok")

@@ -6,6 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { PermissionPolicy } from "agcore"
 import { ScriptedModel } from "agcore/testing"
 import { Deferred, Effect, Exit, Fiber, Stream } from "effect"
+import { TestClock } from "effect/testing"
 import { callsOf, type Cycle, type Driver, makeCycle, outline, plain, reasonOf, results } from "../llm/support.ts"
 import { settle, succeed, tool } from "../tools/support.ts"
 
@@ -215,6 +216,57 @@ export const placeSuite = (driver: Driver): void => {
         assert.deepStrictEqual(results(yield* cycle.messages).map(({ isFailure }) => isFailure), [true, true])
         yield* check
         assert.strictEqual((yield* submit(cycle, "on")).text, "ok")
+      }))
+
+    it.effect("does not wait for a tool that does not stop longer than its grace period", () =>
+      Effect.gen(function*() {
+        const end = yield* Deferred.make<void>()
+        const { check, cycle } = yield* makeCycle({
+          tools: [tool("stubborn", () => Effect.as(Effect.uninterruptible(Deferred.await(end)), "late"))],
+          script: [callsOf("stubborn"), callsOf("nothing"), text("ok")],
+          config: { errorPolicy: { NotFound: "tell" } }
+        })
+        const fiber = yield* Effect.forkChild(submit(cycle, "go"))
+        yield* settle
+        const interrupted = yield* Effect.forkChild(Fiber.interrupt(fiber))
+        yield* settle
+        assert.strictEqual(fiber.pollUnsafe(), undefined)
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.join(interrupted)
+        const next = yield* Effect.forkChild(submit(cycle, "on"))
+        // What it comes to in the end is nobody's answer any more.
+        yield* Deferred.succeed(end, undefined)
+        assert.strictEqual((yield* Fiber.join(next)).text, "ok")
+        assert.deepStrictEqual(results(yield* cycle.messages).map(({ result }) => result), [
+          "Interrupted while running: whether it took effect is unknown.",
+          "Error: not found; available: stubborn"
+        ])
+        yield* check
+      }))
+
+    it.effect("goes on after a function of its configuration has died", () =>
+      Effect.gen(function*() {
+        const dying: Array<string> = []
+        const die = (name: string) => {
+          if (!dying.includes(name)) throw new Error(dying[dying.push(name) - 1])
+        }
+        const { check, cycle } = yield* makeCycle({
+          tools: [succeed("look")],
+          config: {
+            compaction: () => Effect.sync(() => die("compaction") as undefined),
+            prepareTurn: () => Effect.sync(() => ({ system: String(die("prepareTurn")) })),
+            stopWhen: () => die("stopWhen") !== undefined
+          },
+          script: (_, count) => count === 1 ? callsOf("look") : text("ok")
+        })
+        for (const name of ["compaction", "prepareTurn", "stopWhen"]) {
+          const exit = yield* Effect.exit(submit(cycle, name))
+          assert.isTrue(Exit.isFailure(exit) && exit.cause.reasons.every((reason) => reason._tag === "Die"))
+          assert.strictEqual(dying.at(-1), name)
+          yield* check
+        }
+        assert.strictEqual((yield* submit(cycle, "on")).text, "ok")
+        yield* check
       }))
 
     it.effect("can be run again and again: a submit is a value", () =>

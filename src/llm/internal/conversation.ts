@@ -42,7 +42,7 @@ export interface Submit {
 }
 
 /** Where events of running tools go. */
-export interface Sink {
+interface Sink {
   /** May wait for room; every event arrives. */
   readonly emit: (event: CycleEvent) => Effect.Effect<void>
   /** Never waits; without room the event is dropped. */

@@ -61,7 +61,7 @@ export type Next =
   | { readonly _tag: "Fail"; readonly error: CycleError }
 
 /** A response that is in the history, with its calls admitted or refused. */
-export interface Concluded {
+interface Concluded {
   readonly events: ReadonlyArray<CycleEvent>
   /** Runs what was admitted, if anything, and says how to go on. */
   readonly settle: Effect.Effect<Next>
