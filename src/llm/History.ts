@@ -38,6 +38,7 @@ export interface Answer {
  * @since 0.1.0
  */
 export interface Draft {
+  /** What has arrived so far. */
   readonly content: () => ReadonlyArray<Prompt.TextPart | Prompt.ReasoningPart>
 }
 

@@ -38,14 +38,21 @@ export interface ScriptedCall {
  * @since 0.1.0
  */
 export interface ScriptedTurn {
+  /** Streams in pieces of a word. Default: none. */
   readonly reasoning?: string | undefined
-  /** Streams in pieces of a word. */
+  /** Streams in pieces of a word. Default: none. */
   readonly text?: string | undefined
+  /** Default: none. */
   readonly calls?: ReadonlyArray<ScriptedCall> | undefined
   /** `null`: the response ends without saying why. Default: `tool-calls` where there are calls, else `stop`. */
   readonly finishReason?: Response.FinishReason | null | undefined
-  /** Default: not told. */
-  readonly usage?: { readonly input: number; readonly output: number } | undefined
+  /** What the provider says it has counted. Default: it does not say. */
+  readonly usage?: {
+    /** Tokens of the request. */
+    readonly input: number
+    /** Tokens of the response. */
+    readonly output: number
+  } | undefined
   /** Further parts, before the end. Default: none. */
   readonly parts?: ReadonlyArray<Response.PartEncoded & Response.StreamPartEncoded> | undefined
   /** Fails with this after everything above. Default: it succeeds. */
