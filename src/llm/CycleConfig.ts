@@ -123,6 +123,13 @@ export interface CycleConfig<R = never> {
   readonly sessionId?: string | undefined
   /** What was said before; repaired by `History.fromMessages`. Default: nothing. */
   readonly history?: ReadonlyArray<Prompt.Message> | undefined
+  /**
+   * How many turns were taken before, as `History.turns` says: with it, a
+   * conversation that goes on under the same `sessionId` gives no call the
+   * identity, and the idempotency key, of an earlier one. Default: as many as
+   * `history` shows.
+   */
+  readonly turns?: number | undefined
 }
 
 // =============================================================================

@@ -89,6 +89,9 @@ export const empty: History = { turns: 0, closed: [], open: undefined, callIds: 
  * answered as lost, a result without a call is dropped, results are put in call
  * order, a repeated call id is made unique, approvals are left out.
  *
+ * `turns` is how many turns they stand for, where that is more than they show:
+ * numbers of turns must not be given out again, since calls are known by them.
+ *
  * **Example** (An orphaned call gets an answer)
  *
  * ```ts run
@@ -107,7 +110,10 @@ export const empty: History = { turns: 0, closed: [], open: undefined, callIds: 
  * @category constructors
  * @since 0.1.0
  */
-export const fromMessages = (messages: ReadonlyArray<Prompt.Message>): History => append(empty, messages)
+export const fromMessages = (messages: ReadonlyArray<Prompt.Message>, turns: number = 0): History => {
+  const history = append(empty, messages)
+  return { ...history, turns: Math.max(turns, history.turns) }
+}
 
 /**
  * Adds messages from elsewhere, repaired as by `fromMessages`.

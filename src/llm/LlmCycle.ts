@@ -120,7 +120,7 @@ export const make: <R = never>(
       tools: config.tools === undefined ? registry : registry.view(config.tools),
       system: systemMessages(config.system),
       sharedState: yield* Ref.make<ReadonlyMap<string, unknown>>(new Map()),
-      history: History.fromMessages(config.history ?? [])
+      history: History.fromMessages(config.history ?? [], config.turns)
     }
     const gate = makeGate()
     const attributes = Telemetry.agentAttributes(conversation.sessionId)

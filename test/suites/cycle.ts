@@ -543,6 +543,28 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           yield* check
         }))
 
+      it.effect("turns lets a restarted conversation give no call the key of an earlier one", () =>
+        Effect.gen(function*() {
+          const keys: Array<string> = []
+          const work = tool("work", () =>
+            Effect.map(ToolContext.ToolContext, ({ idempotencyKey }) => {
+              keys.push(idempotencyKey)
+              return null
+            }))
+          const script = [callsOf("work"), text("ok")]
+          const config: CycleConfig.CycleConfig = {
+            sessionId: "s",
+            compaction: ({ messages }) => Effect.succeed(messages.slice(-1))
+          }
+          const first = yield* makeCycle({ tools: [work], config, script })
+          yield* submit(first.cycle, "go")
+          const { turns } = yield* first.cycle.history
+          const history = yield* first.cycle.messages
+          const second = yield* makeCycle({ tools: [work], config: { ...config, history, turns }, script })
+          yield* submit(second.cycle, "on")
+          assert.deepStrictEqual(keys, ["s/1/0", "s/3/0"])
+        }))
+
       it.effect("tools narrows what is offered and what may be called", () =>
         Effect.gen(function*() {
           const { cycle, requests } = yield* makeCycle({

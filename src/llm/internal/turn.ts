@@ -78,7 +78,9 @@ export const prepare = Effect.fnUntraced(function*(submit: Submit) {
   const turn = submit.turns + 1
   if (config.compaction !== undefined) {
     const compacted = yield* config.compaction(turnState(submit, turn))
-    if (compacted !== undefined) replaceHistory(submit.conversation, compacted)
+    if (compacted !== undefined) {
+      submit.conversation.history = History.fromMessages(compacted, submit.conversation.history.turns)
+    }
   }
   const options: TurnOptions = config.prepareTurn === undefined
     ? {}
@@ -105,14 +107,6 @@ const offered = (
     ? narrowed.filter({ names: toolChoice.oneOf })
     : narrowed
   return chosen.entries.length === 0 ? undefined : chosen
-}
-
-// Turn numbers go on, so that no call of a later turn takes the identity of an
-// earlier one.
-const replaceHistory = (conversation: Conversation, messages: ReadonlyArray<Prompt.Message>) => {
-  const turns = conversation.history.turns
-  const history = History.fromMessages(messages)
-  conversation.history = { ...history, turns: Math.max(turns, history.turns) }
 }
 
 // A model that must call a tool in every turn never comes to an answer.
