@@ -4,6 +4,8 @@ import { Effect, Exit, Fiber, FileSystem, Scope } from "effect"
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { connect, reasonOf, scoped, type Script, SERVER, SLOW } from "./support.ts"
 
@@ -164,7 +166,14 @@ describe("nothing is left of a server when our own process", SLOW, () => {
       const host = spawn(
         process.execPath,
         ["--experimental-transform-types", "--no-warnings", HOST, ending, process.execPath, SERVER, argument],
-        { env: { ...process.env, RUN: options.main ? "main" : "bare" }, stdio: ["ignore", "pipe", "inherit"] }
+        {
+          env: {
+            ...process.env,
+            RUN: options.main ? "main" : "bare",
+            NODE_COMPILE_CACHE: join(tmpdir(), "agcore-test-cache")
+          },
+          stdio: ["ignore", "pipe", "inherit"]
+        }
       )
       yield* Effect.callback<void>((resume) => {
         host.stdout.once("data", () => resume(Effect.void))

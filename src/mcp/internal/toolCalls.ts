@@ -10,7 +10,7 @@ import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import { compile, type Validate } from "../../internal/jsonSchema.ts"
 import type { CallToolOptions } from "../McpClient.ts"
-import { type McpError, type McpErrorReason, OutputMismatch } from "../McpError.ts"
+import { type McpError, type McpErrorReason, NotSupported, OutputMismatch } from "../McpError.ts"
 import type { Progress, Tool, ToolResult } from "../McpModel.ts"
 import type { RequestOptions } from "./connection.ts"
 import type { Report } from "./decode.ts"
@@ -80,6 +80,10 @@ export const makeCallTool = (needs: ToolCallNeeds): CallTool => {
   ): Effect.Effect<ToolResult, McpError> =>
     Effect.suspend(() => {
       const tool = needs.tool(name)
+      if (tool?.requiresTask === true) {
+        const detail = `"${name}" must be run as a task, which this client does not do`
+        return Effect.fail(needs.fail(new NotSupported({ method: "tools/call", detail })))
+      }
       const wireName = typeof tool?.raw["name"] === "string" ? tool.raw["name"] : name
       return Effect.flatMap(
         needs.request("tools/call", { name: wireName, arguments: args }, {
