@@ -15,7 +15,7 @@ import { runDemo } from "./demo/demo.ts"
 import { serveScriptedModel } from "./demo/modelProcess.ts"
 import { failed, usage } from "./failure.ts"
 import { print, style } from "./output.ts"
-import { modelFlags, modelLayer, moduleLayer, policyLayer, toolFlags } from "./setup.ts"
+import { modelFlags, modelLayer, registryLayer, toolFlags } from "./setup.ts"
 
 const json = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON, one value a line"), Flag.withDefault(false))
 
@@ -149,9 +149,6 @@ const call = Command.make(
     { command: "agcore call add '{\"a\":1,\"b\":2}' --tools ./tools.ts", description: "A tool of your own" }
   ])
 )
-
-const registryLayer = (flags: Parameters<typeof policyLayer>[0] & { readonly tools: Option.Option<string> }) =>
-  moduleLayer(flags.tools).pipe(Layer.provide(policyLayer(flags)))
 
 // -----------------------------------------------------------------------------
 // demo

@@ -5,8 +5,10 @@ import type * as LanguageModel from "effect/ai/LanguageModel"
 import { Flag } from "effect/cli"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
 import * as Path from "node:path"
 import { pathToFileURL } from "node:url"
@@ -15,6 +17,7 @@ import { Permission } from "../tools/Permission.ts"
 import * as PermissionPolicy from "../tools/PermissionPolicy.ts"
 import * as ToolRegistry from "../tools/ToolRegistry.ts"
 import { type CliFailure, failed, usage } from "./failure.ts"
+import * as Servers from "./servers.ts"
 
 /** Used where neither `--model` nor `OPENAI_MODEL` names one. */
 const DEFAULT_MODEL = "gpt-5-mini"
@@ -94,8 +97,30 @@ export const modelLayer = (flags: {
     Layer.unwrap
   )
 
+/** What the tools of the flags need of the platform. */
+export type Platform = ChildProcessSpawner | FileSystem.FileSystem
+
+/** The tools of `--tools` and `--mcp` in one registry, under the policy of `--allow` and `--deny`. */
+export const registryLayer = (flags: {
+  readonly mcp: Option.Option<string>
+  readonly tools: Option.Option<string>
+  readonly allow: ReadonlyArray<Permission>
+  readonly deny: ReadonlyArray<Permission>
+}): Layer.Layer<ToolRegistry.ToolRegistry, CliFailure, Platform> => {
+  const registry = moduleLayer(flags.tools)
+  return Option.match(flags.mcp, {
+    onNone: () => Layer.provide(registry, policyLayer(flags)),
+    onSome: (file) =>
+      Layer.unwrap(Effect.map(Servers.read(file), (config) =>
+        Servers.layer(config).pipe(
+          Layer.provideMerge(registry),
+          Layer.provide(policyLayer({ ...flags, allow: [...flags.allow, ...Servers.permissions(config)] }))
+        )))
+  })
+}
+
 /** The default rules, with what the flags grant and refuse. */
-export const policyLayer = (flags: {
+const policyLayer = (flags: {
   readonly allow: ReadonlyArray<Permission>
   readonly deny: ReadonlyArray<Permission>
 }) => {
@@ -106,8 +131,7 @@ export const policyLayer = (flags: {
   })
 }
 
-/** The registry that `--tools` names, or an empty one. */
-export const moduleLayer = (
+const moduleLayer = (
   file: Option.Option<string>
 ): Layer.Layer<ToolRegistry.ToolRegistry, CliFailure, PermissionPolicy.PermissionPolicy> =>
   Option.match(file, {

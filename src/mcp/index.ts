@@ -12,6 +12,11 @@ export * as McpClient from "./McpClient.ts"
 /**
  * @since 0.1.0
  */
+export * as McpConfig from "./McpConfig.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as McpElicitation from "./McpElicitation.ts"
 
 /**
@@ -33,6 +38,16 @@ export * as McpRoots from "./McpRoots.ts"
  * @since 0.1.0
  */
 export * as McpSampling from "./McpSampling.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as McpServers from "./McpServers.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as McpTools from "./McpTools.ts"
 
 /**
  * @since 0.1.0

@@ -91,7 +91,7 @@ describe("PermissionPolicy", () => {
     )
 
     it("reads rules from a file that names some of them", () => {
-      const rules = Schema.decodeUnknownSync(PermissionPolicy.PermissionConfig)({ denied: ["network"] })
+      const rules = Schema.decodeSync(PermissionPolicy.PermissionConfig)({ denied: ["network"] })
       assert.deepStrictEqual(rules, config({ denied: ["network"] }))
       assert.throws(() => Schema.decodeUnknownSync(PermissionPolicy.PermissionConfig)({ allowed: ["everything"] }))
     })

@@ -54,13 +54,15 @@ export const decide = (messages: ReadonlyArray<ChatMessage>, tools: ReadonlyArra
   const folder = /folder:\s*(\S+)/.exec(textOf(messages.find((message) => message.role === "system")?.content))?.[1]
 
   const calls: Array<Call> = []
+  const earlier = new Set<string>()
   for (const step of stepsOf(prompt)) {
     const tool = bestTool(step, tools)
     if (tool === undefined) continue
     // What a step says of results has to wait for them.
     if (needsResults(step) && calls.length > 0) break
-    const needed = callsFor(step, tool, made.filter((other) => other.name !== tool.name), folder)
-    calls.push(...needed.flatMap((call) => nextTry(call, made)))
+    const results = made.filter(({ name }) => earlier.has(name))
+    calls.push(...callsFor(step, tool, results, folder).flatMap((call) => nextTry(call, made)))
+    earlier.add(tool.name)
   }
   return calls.length === 0
     ? { _tag: "Answer", text: summary(prompt, made, tools) }
@@ -132,7 +134,7 @@ const bestTool = (step: string, tools: ReadonlyArray<ChatTool>): ChatTool["funct
 
 /** Whether a step speaks of earlier results instead of naming its own values. */
 const needsResults = (step: string): boolean =>
-  /\b(it|them|that|result|warmer|warmest|colder|coldest|higher|lower|answer)\b/i.test(step)
+  /\b(it|them|that|results?|warmer|warmest|colder|coldest|higher|lower|answer)\b/i.test(step)
 
 const callsFor = (
   step: string,
@@ -210,14 +212,16 @@ const textsFor = (
 // Learning from results
 // -----------------------------------------------------------------------------
 
+const SUGGESTION = /did you mean \\?"([^"\\]+)/i
+
 const succeeded = (result: string): boolean =>
-  !/^(error|permission denied|not executed|interrupted|unknown)\b/i.test(result)
+  !/^(error|permission denied|not executed|interrupted|unknown)\b/i.test(result) && !SUGGESTION.test(result)
 
 /** The call, if it was not made yet; with another value, if its failure suggested one. */
 const nextTry = (call: Call, made: ReadonlyArray<Made>): ReadonlyArray<Call> => {
   const before = made.find((other) => isSame(call, other))
   if (before === undefined) return [call]
-  const suggestion = /did you mean \\?"([^"\\]+)/i.exec(before.result)?.[1]
+  const suggestion = SUGGESTION.exec(before.result)?.[1]
   const wrong = Object.keys(call.args).find((name) => typeof call.args[name] === "string")
   if (suggestion === undefined || wrong === undefined) return []
   const corrected = { ...call, args: { ...call.args, [wrong]: suggestion } }

@@ -1,0 +1,44 @@
+/*
+ * The MCP servers of `--mcp`: shown before they start, connected to a registry,
+ * and complained about where they cannot be reached.
+ */
+import * as Effect from "effect/Effect"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { shown, shownName } from "../internal/shown.ts"
+import * as McpConfig from "../mcp/McpConfig.ts"
+import * as McpServers from "../mcp/McpServers.ts"
+import * as Permission from "../tools/Permission.ts"
+import { usage } from "./failure.ts"
+import { style, write } from "./output.ts"
+
+/** Reads the file; what is wrong with it is told with its line. */
+export const read = (file: string) => Effect.mapError(McpConfig.fromFile(file), (error) => usage(error.message))
+
+/** Naming a server's file is leave to use the server; what its tools do beyond that needs leave of its own. */
+export const permissions = (config: McpConfig.McpConfig): ReadonlyArray<Permission.Permission> =>
+  Object.keys(config).map((name) => Permission.custom(`mcp/${name}`))
+
+/** Connects the servers to the registry below. */
+export const layer = (config: McpConfig.McpConfig) =>
+  Layer.effectDiscard(
+    Effect.gen(function*() {
+      const paint = style(process.stderr)
+      const tell = (line: string) => Effect.ignore(write(process.stderr, `${line}\n`))
+      for (const [name, server] of Object.entries(config)) {
+        if (server.disabled !== true) yield* tell(paint.dim(`${shownName(name)}: ${describe(server)}`))
+      }
+      const { states } = yield* McpServers.make(config)
+      for (const state of states.values()) {
+        if (state._tag === "Failed") yield* tell(`${paint.red("✗")} ${shown(state.error.message)}`)
+      }
+    })
+  ).pipe(Layer.provide(FetchHttpClient.layer))
+
+/** What will run, or be talked to. Values from the environment stay hidden. */
+const describe = (server: McpConfig.Server): string => {
+  if (server.type === "http") return shownName(String(server.url).replace(/[?#].*/, ""))
+  const args = (server.args ?? []).map((arg) => Redacted.isRedacted(arg) ? "<from the environment>" : arg)
+  return shownName([server.command, ...args].join(" "))
+}
