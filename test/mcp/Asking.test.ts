@@ -305,6 +305,59 @@ describe("a question of an older server", () => {
     }))
 })
 
+describe("a refusal until a link was followed", () => {
+  const link = { mode: "url", elicitationId: "e1", url: "https://example.com/connect", message: "Connect" }
+  const refusal = { code: -32042, message: "first connect", data: { elicitations: [link] } }
+
+  const ask = (answer: McpElicitation.Answer, tell: boolean) =>
+    Effect.gen(function*() {
+      let calls = 0
+      const peer = yield* McpPeer.make({
+        handlers: {
+          "tools/call": () =>
+            calls++ === 0 ? Effect.fail(refusal) : Effect.succeed({ content: [{ type: "text", text: "connected" }] })
+        }
+      })
+      const services = McpElicitation.layer({
+        url: ({ elicitationId }) =>
+          Effect.as(tell ? peer.notify("notifications/elicitation/complete", { elicitationId }) : Effect.void, answer)
+      })
+      const client = yield* Effect.provide(peer.connect(), services)
+      return { call: yield* started(Effect.result(client.callTool("t"))), calls: () => calls }
+    })
+
+  it.effect("is got over when the server says that it is complete", () =>
+    Effect.gen(function*() {
+      const { call } = yield* ask(McpElicitation.accept(), true)
+      const result = yield* Fiber.join(call)
+      assert.strictEqual(result._tag === "Success" && textOf(result.success), "connected")
+    }))
+
+  it.effect("is got over after a while when the server says nothing", () =>
+    Effect.gen(function*() {
+      const { call, calls } = yield* ask(McpElicitation.accept(), false)
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(calls(), 1)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(call))._tag, "Success")
+    }))
+
+  it.effect("stands when the person declines", () =>
+    Effect.gen(function*() {
+      const { call, calls } = yield* ask(McpElicitation.decline, false)
+      const result = yield* Fiber.join(call)
+      const reason = result._tag === "Failure" ? result.failure.reason : undefined
+      assert.deepStrictEqual([reason?._tag, calls()], ["Refused", 1])
+    }))
+
+  it.effect("stands when nobody can be asked", () =>
+    Effect.gen(function*() {
+      const peer = yield* McpPeer.make({ handlers: { "tools/call": () => Effect.fail(refusal) } })
+      const reason = yield* reasonOf((yield* peer.connect()).callTool("t"))
+      assert.strictEqual(reason._tag === "Refused" && reason.code, -32042)
+    }))
+})
+
 describe("input that a modern server requires", () => {
   const modern = (call: (round: number, params: Record<string, unknown>) => unknown) => {
     let round = 0

@@ -17,6 +17,8 @@ export interface Answers {
   /** The `capabilities` of this client. */
   readonly capabilities: JsonObject
   readonly roots: McpRoots["Service"] | undefined
+  /** Whether a person can be sent to a link. */
+  readonly followsLinks: boolean
   readonly answer: (method: string, params: JsonObject) => Effect.Effect<JsonObject, JsonRpcErrorObject>
 }
 
@@ -79,6 +81,7 @@ export const makeAnswers = Effect.fnUntraced(function*(server: string, report: R
   return {
     capabilities,
     roots,
+    followsLinks: elicitation?.url !== undefined,
     answer: (method, params) =>
       Effect.suspend(() => dispatch(method, params)).pipe(
         Effect.timeoutOrElse({

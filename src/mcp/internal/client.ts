@@ -21,6 +21,7 @@ import { makeServerRequests, type ServerRequests } from "./serverRequests.ts"
 import { settingsOf } from "./settings.ts"
 import { makeCallTool } from "./toolCalls.ts"
 import type { Transport } from "./transport.ts"
+import { makeUrlRequired } from "./urlRequired.ts"
 
 /** Scopes wait for the end of a subscription, so it is short. */
 const SUBSCRIBE_MILLIS = 5_000
@@ -42,6 +43,7 @@ export const makeClient: (
   const diagnostics = makeDiagnostics((diagnostic) => log(`MCP server "${server}": ${diagnostic.message}`))
   const { report } = diagnostics
   const answers = yield* makeAnswers(server, report)
+  const urlRequired = makeUrlRequired(answers)
   const subscribed = new Map<string, number>()
 
   const changedLists = (method: string): boolean => {
@@ -73,6 +75,7 @@ export const makeClient: (
       notification(method, params) {
         if (changedLists(method)) return
         if (method === "notifications/cancelled") serverRequests.cancelled(params["requestId"])
+        if (method === "notifications/elicitation/complete") urlRequired.completed(params["elicitationId"])
         if (method === "notifications/subscriptions/acknowledged") listener?.acknowledged(params)
         const notification = decodeNotification(method, params)
         if (notification !== undefined) events.publish(notification)
@@ -106,7 +109,8 @@ export const makeClient: (
     method: string,
     params: JsonObject,
     options: RequestOptions
-  ): Effect.Effect<JsonObject, McpError> => requestWithInput(connection, answers, fail, method, params, options)
+  ): Effect.Effect<JsonObject, McpError> =>
+    urlRequired.retry(requestWithInput(connection, answers, fail, method, params, options))
 
   const legacySubscribe = (method: string, uri: string): Effect.Effect<unknown, McpError> =>
     request(method, { uri }, { timeoutMillis: Math.min(timeoutMillis, SUBSCRIBE_MILLIS) })
@@ -143,6 +147,7 @@ export const makeClient: (
   let index: ReadonlyMap<string, Tool> = new Map()
   const callTool = makeCallTool({
     settings,
+    hasHeaders: transport.kind === "http",
     tool(name) {
       const tools = made.tools.peek()
       if (tools !== indexed) {

@@ -18,6 +18,7 @@ import { discover, type Handshake, initialize, negotiate } from "./handshake.ts"
 import { isObject, type JsonObject, type JsonRpcResponse } from "./jsonrpc.ts"
 import type { Agreement } from "./negotiate.ts"
 import { makeReceiver } from "./receive.ts"
+import { traced } from "./tracing.ts"
 import type { Agreed, Transport } from "./transport.ts"
 
 export interface ConnectionOptions {
@@ -192,28 +193,30 @@ export const makeConnection: (
   const send = (method: string, params: JsonObject, request: RequestOptions): Effect.Effect<unknown, McpError> =>
     Effect.suspend(() => {
       const protocol = current()
-      const progress = request.onProgress !== undefined || request.maxTotalMillis !== undefined
-      const meta = protocol.era === "modern"
-        ? requestMeta(options.identity, protocol.version, logLevel)
-        : progress
-        ? {}
-        : undefined
-      const complete = (id: number): JsonObject => {
-        request.onId?.(id)
-        if (meta === undefined) return params
-        const own = isObject(params["_meta"]) ? params["_meta"] : {}
-        return { ...params, _meta: { ...own, ...meta, ...(progress ? { progressToken: id } : {}) } }
-      }
-      return calls.call(method, meta === undefined && request.onId === undefined ? params : complete, {
-        exchange: {
-          protocol,
-          name: request.name,
-          inputSchema: request.inputSchema,
-          longLived: request.longLived
-        },
-        timeoutMillis: request.timeoutMillis,
-        maxTotalMillis: request.maxTotalMillis,
-        onProgress: request.onProgress
+      return traced(method, request.name, protocol, (trace) => {
+        const progress = request.onProgress !== undefined || request.maxTotalMillis !== undefined
+        const meta = protocol.era === "modern"
+          ? { ...requestMeta(options.identity, protocol.version, logLevel), ...trace }
+          : progress
+          ? {}
+          : undefined
+        const complete = (id: number): JsonObject => {
+          request.onId?.(id)
+          if (meta === undefined) return params
+          const own = isObject(params["_meta"]) ? params["_meta"] : {}
+          return { ...params, _meta: { ...own, ...meta, ...(progress ? { progressToken: id } : {}) } }
+        }
+        return calls.call(method, meta === undefined && request.onId === undefined ? params : complete, {
+          exchange: {
+            protocol,
+            name: request.name,
+            inputSchema: request.inputSchema,
+            longLived: request.longLived
+          },
+          timeoutMillis: request.timeoutMillis,
+          maxTotalMillis: request.maxTotalMillis,
+          onProgress: request.onProgress
+        })
       })
     })
 

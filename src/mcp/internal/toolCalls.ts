@@ -23,6 +23,8 @@ import { millis, type Settings } from "./settings.ts"
 
 export interface ToolCallNeeds {
   readonly settings: Settings
+  /** Whether the transport repeats parts of a call in headers. */
+  readonly hasHeaders: boolean
   readonly tool: (name: string) => Tool | undefined
   readonly refreshTools: Effect.Effect<unknown, McpError>
   readonly request: (method: string, params: JsonObject, options: RequestOptions) => Effect.Effect<JsonObject, McpError>
@@ -111,10 +113,11 @@ export const makeCallTool = (needs: ToolCallNeeds): CallTool => {
       () => Effect.andThen(needs.refreshTools, send(name, args, options, onProgress))
     )
 
+  const callTool = needs.hasHeaders ? sendRefreshed : send
   return (name, args = {}, options) =>
     options?.onProgress === undefined
-      ? sendRefreshed(name, args, options, undefined)
-      : withProgress(options.onProgress, (onProgress) => sendRefreshed(name, args, options, onProgress))
+      ? callTool(name, args, options, undefined)
+      : withProgress(options.onProgress, (onProgress) => callTool(name, args, options, onProgress))
 }
 
 /** Runs the handler beside the call, in order, and lets it see everything before the call is over. */
