@@ -1,10 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { CycleEvent } from "agcore"
-import { Deferred, Effect, Schema } from "effect"
+import { Deferred, Effect, Schedule, Schema } from "effect"
 import * as ChildProcess from "node:child_process"
 import * as Fs from "node:fs"
 import * as Path from "node:path"
 import { agcore, demoServer, serve, start } from "./support.ts"
+
+const mcpFile = Path.resolve(import.meta.dirname, "../fixtures/cli/mcp.json")
 
 const toolsModule = Path.resolve(import.meta.dirname, "../fixtures/cli/tools.ts")
 
@@ -25,6 +27,7 @@ const isAlive = (pid: number): boolean => {
 
 describe("agcore", () => {
   describe("demo", () => {
+    // verifies: cli.demo, cli.colours
     it.live("shows parallel calls, a recovery, a second round and a denial", () =>
       Effect.gen(function*() {
         const { code, stderr, stdout } = yield* agcore(["demo"])
@@ -35,6 +38,7 @@ describe("agcore", () => {
         assert.deepStrictEqual(seen.slice(2, 4).sort(), ["✓ get_weather", "✗ get_weather"])
         assert.deepStrictEqual(seen.slice(4, 6), ["→ get_weather", "✓ get_weather"])
         assert.include(stdout, "→ to_fahrenheit {\"celsius\":22}")
+        assert.match(stdout, /✓ files__write_file .*Successfully wrote to/)
         assert.include(stdout, "⊘ erase_records")
         assert.match(stdout, /to_fahrenheit\(22\): \{"fahrenheit":71\.6\}/)
         assert.notInclude(stdout, "\u001b[")
@@ -58,6 +62,7 @@ describe("agcore", () => {
   })
 
   describe("run", () => {
+    // verifies: cli.json
     it.live("prints events as NDJSON", () =>
       Effect.gen(function*() {
         const baseUrl = yield* demoServer
@@ -78,6 +83,7 @@ describe("agcore", () => {
         assert.strictEqual(events.at(-1)?._tag, "CycleComplete")
       }), TIMEOUT)
 
+    // verifies: cli.quiet
     it.live("prints the answer alone with --quiet, asked by standard input", () =>
       Effect.gen(function*() {
         const baseUrl = yield* demoServer
@@ -85,6 +91,7 @@ describe("agcore", () => {
         assert.deepStrictEqual([code, stdout, stderr], [0, "You said: Hello\n", ""])
       }), TIMEOUT)
 
+    // verifies: cli.run, cli.policy
     it.live("keeps the answer and what tools do apart", () =>
       Effect.gen(function*() {
         const baseUrl = yield* demoServer
@@ -155,6 +162,7 @@ describe("agcore", () => {
   })
 
   describe("tools and call", () => {
+    // verifies: cli.tools
     it.live("lists tools with their source and permissions", () =>
       Effect.gen(function*() {
         const { stdout } = yield* agcore(["tools", "--tools", toolsModule])
@@ -164,6 +172,7 @@ describe("agcore", () => {
         assert.deepStrictEqual(json.stdout.trimEnd().split("\n").map((line) => JSON.parse(line).name), ["add", "wipe"])
       }), TIMEOUT)
 
+    // verifies: cli.call
     it.live("calls a tool under the policy", () =>
       Effect.gen(function*() {
         const sum = yield* agcore(["call", "add", "{\"a\":1,\"b\":2}", "--tools", toolsModule])
@@ -177,7 +186,35 @@ describe("agcore", () => {
       }), TIMEOUT)
   })
 
+  describe("--mcp", () => {
+    it.live(
+      "gives the tools of servers, shows what it starts, and goes on without a broken one",
+      () =>
+        Effect.gen(function*() {
+          const { code, stderr, stdout } = yield* agcore(["tools", "--mcp", mcpFile])
+          assert.strictEqual(code, 0)
+          assert.match(stdout, /^memory__read_graph {2}mcp\/memory · custom:mcp\/memory$/m)
+          assert.match(stderr, /^memory: node .*server-memory/m)
+          assert.match(stderr, /✗ MCP server "broken": cannot start "no-such-command"/)
+          assert.notInclude(stderr, "disabled")
+        }),
+      TIMEOUT
+    )
+
+    it.live("lets the servers of the file be used unless they are denied", () =>
+      Effect.gen(function*() {
+        const graph = yield* agcore(["call", "memory__read_graph", "--mcp", mcpFile])
+        assert.deepStrictEqual([graph.code, JSON.parse(graph.stdout)], [0, { entities: [], relations: [] }])
+        const denied = yield* agcore(["call", "memory__read_graph", "--mcp", mcpFile, "--deny", "custom:mcp/memory"])
+        assert.strictEqual(denied.code, 1)
+        assert.include(denied.stderr, "permission denied: it needs custom:mcp/memory")
+        const forbidden = yield* agcore(["call", "memory__create_entities", "{\"entities\":[]}", "--mcp", mcpFile])
+        assert.include(forbidden.stderr, "not found")
+      }), TIMEOUT)
+  })
+
   describe("errors", () => {
+    // verifies: cli.exit-codes, cli.errors
     it.live.each([
       { args: ["run"], code: 2, says: "the prompt on standard input is empty" },
       { args: ["run", "Hi"], code: 1, says: "API key" },
@@ -187,7 +224,8 @@ describe("agcore", () => {
       { args: ["frobnicate"], code: 2, says: "frobnicate" },
       { args: ["call", "add", "{", "--tools", toolsModule], code: 2, says: "not JSON" },
       { args: ["call", "nothing"], code: 1, says: "not found" },
-      { args: ["tools", "--tools", import.meta.filename], code: 1, says: "Command.test.ts" }
+      { args: ["tools", "--tools", import.meta.filename], code: 1, says: "Command.test.ts" },
+      { args: ["tools", "--mcp", "package.json"], code: 2, says: "package.json:1: mcpServers: " }
     ])("says $says, exit code $code", ({ args, code, says }) =>
       Effect.gen(function*() {
         const ended = yield* agcore(args)
@@ -197,17 +235,23 @@ describe("agcore", () => {
       }), TIMEOUT)
   })
 
+  // verifies: cli.interrupt
   it.live("leaves no process behind when it is stopped", () =>
     Effect.gen(function*() {
       const running = yield* start(["demo"])
-      yield* running.shows(/scripted/)
-      const models = children(running.process.pid!)
-      assert.strictEqual(models.length, 1)
+      yield* running.shows(/→ get_weather/)
+      const started = children(running.process.pid!)
+      assert.isAtLeast(started.length, 2)
       running.process.kill("SIGINT")
       assert.strictEqual((yield* running.ended).code, 130)
-      assert.isFalse(models.some(isAlive))
+      // The last to go is the one that watches over the others; it goes when its input ends.
+      yield* Effect.repeat(Effect.sync(() => started.some(isAlive)), {
+        while: (alive) => alive,
+        schedule: Schedule.spaced("20 millis")
+      })
     }), TIMEOUT)
 
+  // verifies: cli.help
   it("tells its version and its help", () => {
     const main = Path.resolve(import.meta.dirname, "../../src/cli/main.ts")
     const output = (flag: string) => ChildProcess.execFileSync(process.execPath, [main, flag], { encoding: "utf8" })

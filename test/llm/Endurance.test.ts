@@ -11,6 +11,7 @@ const DELTAS = 200_000
 
 describe("endurance", () => {
   for (const { name, submit } of drivers) {
+    // verifies: cycle.many-turns
     it.effect(`${name} takes a thousand turns`, () =>
       Effect.gen(function*() {
         const { cycle } = yield* makeCycle({

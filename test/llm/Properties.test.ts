@@ -253,6 +253,7 @@ const summary = (exit: Exit.Exit<unknown, CycleError.CycleError>): unknown => {
 }
 
 describe("a conversation", () => {
+  // verifies: cycle.stream, cycle.one-rule, event.rejected, event.last
   it.effect.prop(
     "goes the same way in both loops",
     { settings: Settings, turns: Schema.Array(Turn).check(Schema.isMaxLength(6)) },
@@ -279,6 +280,7 @@ describe("a conversation", () => {
   )
 
   it.effect.prop(
+    // verifies: history.invariant, cycle.usable-after-failure
     "stays sound whatever happens and whenever it is interrupted, and goes on",
     {
       settings: Settings,

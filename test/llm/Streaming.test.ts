@@ -55,6 +55,7 @@ const finish: Response.StreamPartEncoded = {
 }
 
 describe("events", () => {
+  // verifies: event.order
   it.effect("streaming emits ToolExecutionCompleted after execution in the right order", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
@@ -108,6 +109,7 @@ describe("events", () => {
       ])
     }))
 
+  // verifies: event.serialisable
   it.effect("survive being sent as JSON", () =>
     Effect.gen(function*() {
       const { cycle } = yield* makeCycle({
@@ -330,6 +332,7 @@ describe("a consumer", () => {
       assert.strictEqual((yield* cycle.history).turns, 2)
     }))
 
+  // verifies: event.stop-early
   it.effect("that leaves while tools run interrupts them", () =>
     Effect.gen(function*() {
       let running = 0
@@ -408,6 +411,7 @@ describe("a consumer", () => {
       assert.strictEqual((yield* cycle.submit("on")).text, "3")
     }))
 
+  // verifies: event.progress
   it.effect("that is slow does not make a tool time out, and loses progress only", () =>
     Effect.gen(function*() {
       const { cycle } = yield* makeCycle({
@@ -436,6 +440,7 @@ describe("a consumer", () => {
       assert.isBelow(events.filter((event) => event._tag === "ToolExecutionProgress").length, 1_000)
     }))
 
+  // verifies: event.backpressure
   it.effect("that is slow slows the source", () =>
     Effect.gen(function*() {
       let made = 0
@@ -486,6 +491,7 @@ describe("a consumer", () => {
       yield* check
     }))
 
+  // verifies: event.completed-once
   it.effect("with many calls and no hurry sees each completed once", () =>
     Effect.gen(function*() {
       const { cycle } = yield* makeCycle({

@@ -91,6 +91,7 @@ describe("spans", () => {
 
 describe("metrics", () => {
   for (const { name, submit } of drivers) {
+    // verifies: trace.metrics
     it.effect(`of ${name} count turns and tokens`, () =>
       Effect.gen(function*() {
         const { cycle } = yield* makeCycle({

@@ -32,6 +32,7 @@ const refusal = (status: number, error: unknown, headers: Record<string, string>
 
 const message = (text: string, rest: object = {}) => ({ error: { message: text, ...rest } })
 
+// verifies: openai.errors
 describe("HTTP errors", () => {
   const statuses: ReadonlyArray<{
     readonly status: number
@@ -95,6 +96,18 @@ describe("HTTP errors", () => {
         if (says !== undefined) assert.include(error.message, says)
       })
   )
+
+  // verifies: openai.retries
+  it.effect("asks once: whether to ask again is the caller's to decide", () =>
+    Effect.gen(function*() {
+      let requests = 0
+      yield* errorOf((response, received) => {
+        requests++
+        json(message("overloaded"), 503)(response, received)
+      })
+      // Once whole and once in a stream.
+      assert.strictEqual(requests, 2)
+    }))
 
   it.effect("says whether a key was sent when it was refused", () =>
     Effect.gen(function*() {
@@ -336,6 +349,7 @@ describe("tools that effect/ai runs itself", () => {
       assert.deepStrictEqual(ran, [{ x: 1 }])
     }))
 
+  // verifies: openai.bad-arguments
   it.effect("are not run with arguments that can't be read", () =>
     Effect.gen(function*() {
       const { ran, result } = yield* run("{\"x\":1")

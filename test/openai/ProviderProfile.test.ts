@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { ProviderProfile } from "agcore/openai"
 
 describe("ProviderProfile", () => {
+  // verifies: openai.profile
   describe("fromBaseUrl", () => {
     it.each([
       ["https://api.openai.com/v1", ProviderProfile.openai],

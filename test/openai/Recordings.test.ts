@@ -44,6 +44,7 @@ describe("recordings", () => {
         verify(recording, yield* ask(pieces(recording.contentType, [whole], end(recording)), recording))
       }))
 
+    // verifies: openai.recordings
     it.effect.prop(
       "reads any recording with its borders moved anywhere",
       {
@@ -62,6 +63,7 @@ describe("recordings", () => {
     )
   })
 
+  // verifies: openai.plain
   describe("not streamed", () => {
     it.effect.each(plain)("reads the document of $file, asked for at once", (recording) =>
       Effect.gen(function*() {

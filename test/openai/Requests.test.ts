@@ -152,6 +152,7 @@ describe("tools", () => {
       }
     }))
 
+  // verifies: openai.empty-tools
   it.effect("leave out everything about tools when there are none", () =>
     Effect.gen(function*() {
       const { body } = yield* sent(
@@ -512,6 +513,7 @@ describe("messages", () => {
       })
   )
 
+  // verifies: openai.media
   it.effect("carry images, sounds and documents", () =>
     Effect.gen(function*() {
       const [user] = yield* messages(ProviderProfile.openai, [{
@@ -596,6 +598,7 @@ describe("a round trip", () => {
     }]
   }
 
+  // verifies: openai.round-trip
   it.effect("gives Gemini its thought signature back", () =>
     Effect.gen(function*() {
       const { role: _, ...sentBack } = yield* ask(ProviderProfile.gemini, signed)
@@ -608,6 +611,7 @@ describe("a round trip", () => {
       assert.notProperty(sentBack.tool_calls[0], "extra_content")
     }))
 
+  // verifies: openai.reasoning
   it.effect("gives DeepSeek its reasoning back in the tool loop", () =>
     Effect.gen(function*() {
       const sentBack = yield* ask(ProviderProfile.deepSeek, { ...signed, reasoning_content: "because" })

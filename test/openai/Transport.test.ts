@@ -35,6 +35,7 @@ describe("leaving", () => {
       yield* request.closed
     }))
 
+  // verifies: openai.interruption
   it.effect("closes the connection when interrupted in the middle of a stream", () =>
     Effect.gen(function*() {
       const { baseUrl, received } = yield* serve(events([chunk({ content: "hi" })], "open"))
@@ -128,6 +129,7 @@ describe("the end of a stream", () => {
       assert.strictEqual(got.finish, "stop")
     }))
 
+  // verifies: openai.usage
   it.effect("takes the usage that came last", () =>
     Effect.gen(function*() {
       const { baseUrl } = yield* serve(events([usage(1), ...hello.slice(0, 2), usage(2), usage(3), event("[DONE]")]))
@@ -143,6 +145,7 @@ describe("silence", () => {
     { title: "in the middle", respond: events([chunk({ content: "hi" })], "open"), limit: "idleTimeout" }
   ]
 
+  // verifies: openai.timeouts
   it.live.each(cases)(
     "$title fails with a timeout that may be retried, and closes the connection",
     (silent) =>
@@ -185,6 +188,7 @@ describe("silence", () => {
       }
     }))
 
+  // verifies: openai.keep-alive
   it.effect("is no timeout while keep-alives come", () =>
     Effect.gen(function*() {
       const { baseUrl } = yield* serve(events([

@@ -42,6 +42,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
 
   const acceptance = () =>
     describe("acceptance", () => {
+      // verifies: cycle.tools
       it.effect("a two-round tool conversation", () =>
         Effect.gen(function*() {
           const { check, cycle, requests } = yield* makeCycle({
@@ -71,6 +72,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           yield* check
         }).pipe(Effect.provide(AddLive)))
 
+      // verifies: cycle.max-turns
       it.effect("maxTurns ends with a typed error", () =>
         Effect.gen(function*() {
           let runs = 0
@@ -93,6 +95,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual((yield* submit(cycle, "and now?")).text, "done")
         }))
 
+      // verifies: cycle.max-turns-answer
       it.effect("the last allowed turn may answer", () =>
         Effect.gen(function*() {
           const { cycle } = yield* makeCycle({
@@ -111,6 +114,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual(CycleConfig.defaultMaxTurns, 10)
         }))
 
+      // verifies: cycle.messages
       it.effect("tool messages are in the history", () =>
         Effect.gen(function*() {
           const { cycle } = yield* makeCycle({
@@ -183,6 +187,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
   // ---------------------------------------------------------------------------
 
   const deciding = () =>
+    // verifies: cycle.incomplete, cycle.finish-words, cycle.done
     describe("what decides", () => {
       for (const reason of ["stop", "other", "length", "content-filter"] as const) {
         it.effect(`${reason} without calls is an answer`, () =>
@@ -237,6 +242,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           }))
       }
 
+      // verifies: cycle.pause
       it.effect("pause asks again", () =>
         Effect.gen(function*() {
           const { cycle } = yield* makeCycle({ script: [{ text: "wait", finishReason: "pause" }, text("done")] })
@@ -271,6 +277,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
 
   const refusing = () =>
     describe("a refused call", () => {
+      // verifies: cycle.fatal, cycle.fatal-before-run
       it.effect("that is unknown ends the submit before anything ran", () =>
         Effect.gen(function*() {
           const { check, cycle } = yield* makeCycle({
@@ -301,6 +308,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           ])
         }))
 
+      // verifies: error.policy
       it.effect("is told to the model where the policy says so", () =>
         Effect.gen(function*() {
           const { cycle } = yield* makeCycle({
@@ -312,6 +320,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual((yield* submit(cycle, "go")).text, "I may not.")
         }))
 
+      // verifies: cycle.recoverable
       it.effect("for its arguments leaves its siblings alone", () =>
         Effect.gen(function*() {
           const { cycle, requests } = yield* makeCycle({
@@ -344,6 +353,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual(reason._tag === "ToolFailed" && reason.error.reason._tag, "PermissionDenied")
         }).pipe(Effect.provide(AddLive)))
 
+      // verifies: cycle.plain-calls
       it.effect("because no tools were offered is unknown, or too late in a submit without tools", () =>
         Effect.gen(function*() {
           const none = yield* makeCycle({ script: [callsOf("look")] })
@@ -405,6 +415,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           }))
       }
 
+      // verifies: cycle.fatal-siblings
       it.effect("fatally lets its siblings settle first", () =>
         Effect.gen(function*() {
           const slow = makeGate("slow")
@@ -424,6 +435,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           yield* check
         }))
 
+      // verifies: tool.defect
       it.effect("by a defect or its own interruption tells the model little", () =>
         Effect.gen(function*() {
           const { check, cycle } = yield* makeCycle({
@@ -475,6 +487,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           }))
       }
 
+      // verifies: retry.readonly-mcp
       it.effect("with McpTimeout once may succeed the second time", () =>
         Effect.gen(function*() {
           let runs = 0
@@ -496,6 +509,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
 
   const configuration = () =>
     describe("configuration", () => {
+      // verifies: cycle.system
       it.effect("system precedes every request and is not part of the history", () =>
         Effect.gen(function*() {
           const { cycle, requests } = yield* makeCycle({
@@ -522,6 +536,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           second!.forEach((message, index) => assert.strictEqual(third![index], message))
         }))
 
+      // verifies: history.restore
       it.effect("history continues what was said before, repaired", () =>
         Effect.gen(function*() {
           const before = Prompt.make([
@@ -599,6 +614,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           }))
       }
 
+      // verifies: cycle.tool-choice
       it.effect("toolChoice bounds what may be called", () =>
         Effect.gen(function*() {
           for (const toolChoice of ["none", { oneOf: ["a"] }] as const) {
@@ -612,6 +628,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           }
         }))
 
+      // verifies: cycle.prepare-turn
       it.effect("prepareTurn chooses tools, choice, instructions, model and services of a turn", () =>
         Effect.gen(function*() {
           class Locale extends Context.Service<Locale, string>()("test/Locale") {}
@@ -699,6 +716,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.deepStrictEqual(answers, ["Busy"])
         }))
 
+      // verifies: cycle.stop-when
       it.effect("stopWhen ends the submit when the calls of a turn have settled", () =>
         Effect.gen(function*() {
           const { check, cycle } = yield* makeCycle({
@@ -711,6 +729,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           yield* check
         }))
 
+      // verifies: cycle.budget
       it.effect("budget ends the submit before more calls, not before an answer", () =>
         Effect.gen(function*() {
           const usage = { input: 60, output: 10 }
@@ -731,6 +750,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual((yield* submit(cycle, "on")).text, "ok")
         }))
 
+      // verifies: cycle.usage
       it.effect("usage is summed over the turns, as far as it is told", () =>
         Effect.gen(function*() {
           const { cycle } = yield* makeCycle({
@@ -745,6 +765,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual(usage.inputTokens.cacheRead, undefined)
         }))
 
+      // verifies: cycle.compaction
       it.effect("compaction replaces the transcript, and no call loses its answer", () =>
         Effect.gen(function*() {
           const { check, cycle, requests } = yield* makeCycle({
@@ -853,6 +874,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           yield* check
         }))
 
+      // verifies: retry.after
       it.effect("is asked again when it says, not before", () =>
         Effect.gen(function*() {
           const { cycle, requests } = yield* makeCycle({
@@ -893,6 +915,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual((yield* submit(often.cycle, "go")).text, "ok")
         }))
 
+      // verifies: retry.model-only
       it.effect("after a tool has run does not make it run again", () =>
         Effect.gen(function*() {
           let runs = 0
@@ -933,6 +956,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
 
   const calling = () =>
     describe("calls", () => {
+      // verifies: history.call-ids
       it.effect("with repeated and empty ids get their own", () =>
         Effect.gen(function*() {
           const twice = calls(
@@ -974,6 +998,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           ])
         }))
 
+      // verifies: registry.snapshot
       it.effect("resolve against the tools of their turn, whatever changed meanwhile", () =>
         Effect.gen(function*() {
           let change: Effect.Effect<unknown> = Effect.void
@@ -993,6 +1018,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           yield* check
         }))
 
+      // verifies: cycle.provider-executed
       it.effect("of the provider's own pass through and are not answered again", () =>
         Effect.gen(function*() {
           const { check, cycle, requests } = yield* makeCycle({
@@ -1039,6 +1065,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual(result?.modelOutput?.[0]?.type, "text")
         }))
 
+      // verifies: history.provisional
       it.effect("see a sound transcript, with provisional answers", () =>
         Effect.gen(function*() {
           let read: Effect.Effect<ReadonlyArray<Prompt.Message>> = Effect.succeed([])
@@ -1065,6 +1092,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           yield* check
         }))
 
+      // verifies: cycle.no-own-resolution
       it.effect("keep approvals out of every prompt", () =>
         Effect.gen(function*() {
           let runs = 0

@@ -47,6 +47,7 @@ export const placeSuite = (driver: Driver): void => {
   const { name, submit } = driver
 
   describe(name, () => {
+    // verifies: cycle.queue
     it.effect("takes submits in the order they came", () =>
       Effect.gen(function*() {
         const first = makeHold(text("1"))
@@ -162,6 +163,7 @@ export const placeSuite = (driver: Driver): void => {
         yield* check
       }))
 
+    // verifies: history.interruption
     it.effect("interrupts running tools, starts no other, and keeps what has settled", () =>
       Effect.gen(function*() {
         let running = 0
@@ -292,6 +294,7 @@ export const placeSuite = (driver: Driver): void => {
         yield* Fiber.join(fiber)
       }))
 
+    // verifies: cycle.busy
     it.effect("says busy as a typed error before anything else", () =>
       Effect.gen(function*() {
         const { cycle } = yield* makeCycle({ script: [text("1")] })

@@ -33,6 +33,7 @@ const explanation = (policy: Layer.Layer<PermissionPolicy.PermissionPolicy>, ref
 
 describe("PermissionPolicy", () => {
   describe("rules", () => {
+    // verifies: permission.allowed, permission.not-listed
     it("white list: allows what is named, refuses what is not", () => {
       const rules = { allowed: ["read", "custom:billing"], denied: [] } as const
       assert.strictEqual(decide(rules, "read"), "Allow")
@@ -49,6 +50,7 @@ describe("PermissionPolicy", () => {
       assert.strictEqual(decide({ ...rules, allowUnspecified: false }, "write"), "Deny")
     })
 
+    // verifies: permission.defaults
     it("default: allows read and network, denies delete and shell", () => {
       assert.strictEqual(decide({}, "read", "network"), "Allow")
       for (const permission of ["delete", "shell", "write", "filesystem", "custom:x"] as const) {
@@ -57,12 +59,14 @@ describe("PermissionPolicy", () => {
       }
     })
 
+    // verifies: permission.unspecified
     it("unspecified: a tool that declares nothing is decided by allowUnspecified", () => {
       assert.strictEqual(decide({}), "Allow")
       assert.strictEqual(decide({ allowUnspecified: false }), "Deny")
       assert.strictEqual(decide({ allowed: [], denied: [], allowUnspecified: false }), "Deny")
     })
 
+    // verifies: permission.denied-first, permission.custom
     it("custom permission conflict: denied wins", () => {
       const rules = { allowed: ["custom:deploy", "read"], denied: ["custom:deploy"] } as const
       assert.strictEqual(decide(rules, "custom:deploy"), "Deny")
@@ -117,6 +121,7 @@ describe("PermissionPolicy", () => {
         assert.strictEqual((yield* callUnder(PermissionPolicy.layerAllowAll, ["delete", "shell"])).output, "ran")
       }))
 
+    // verifies: permission.shared
     it.effect("is shared by two registries", () =>
       Effect.gen(function*() {
         const asked: Array<string> = []
@@ -137,6 +142,7 @@ describe("PermissionPolicy", () => {
         assert.deepStrictEqual(asked, ["1:a", "2:b"])
       }))
 
+    // verifies: admit.json-arguments
     it.effect("sees the arguments as they came, and the circumstances", () =>
       Effect.gen(function*() {
         const seen: Array<PermissionPolicy.Request> = []
@@ -164,6 +170,7 @@ describe("PermissionPolicy", () => {
       }))
   })
 
+  // verifies: permission.failing-policy
   describe("faults deny", () => {
     const policies: Record<string, () => Effect.Effect<PermissionPolicy.Decision, unknown>> = {
       "a failure": () => Effect.fail("no database"),
@@ -209,6 +216,7 @@ describe("PermissionPolicy", () => {
         }))
     }
 
+    // verifies: permission.ask
     it.effect("where nobody is there to approve", () =>
       Effect.gen(function*() {
         assert.strictEqual(yield* explanation(asking), "it was not approved")

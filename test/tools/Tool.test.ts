@@ -27,6 +27,7 @@ describe("Tool.Service", () => {
     success: Schema.Struct({ at: Schema.Date, amount: Schema.BigInt, note: Schema.optionalKey(Schema.String) })
   }) {}
 
+  // verifies: tool.decoded-parameters, tool.encoded-result
   it.effect("carries dates, bigints, sets and optional keys as JSON", () =>
     Effect.gen(function*() {
       const seen: Array<unknown> = []
@@ -52,6 +53,7 @@ describe("Tool.Service", () => {
       }
     }))
 
+  // verifies: tool.no-parameters
   it.effect("without parameters takes an empty object only", () =>
     Effect.gen(function*() {
       class Ping extends Tool.Service<Ping>()("ping", { description: "Pings" }) {}
@@ -84,6 +86,7 @@ describe("Tool.Service", () => {
       assert.strictEqual(yield* tryIt(registry, "named", { a: "hey" }), "HEY")
     }))
 
+  // verifies: tool.object-root
   it.effect("is refused where its parameters are no object", () =>
     Effect.gen(function*() {
       class Text extends Tool.Service<Text>()("text", { description: "T", parameters: Schema.String }) {}
@@ -95,6 +98,7 @@ describe("Tool.Service", () => {
       }
     }))
 
+  // verifies: tool.unfitting-result
   it.effect("that answers with what does not fit its schema has failed", () =>
     Effect.gen(function*() {
       class Small extends Tool.Service<Small>()("small", {
@@ -152,6 +156,7 @@ describe("Tool.Service", () => {
       )
     }))
 
+  // verifies: tool.captured-services
   it.effect("keeps the services it was built with: a caller cannot swap them", () =>
     Effect.gen(function*() {
       class Read extends Tool.Service<Read>()("read", { description: "R", success: Schema.String }) {}
@@ -166,6 +171,7 @@ describe("Tool.Service", () => {
       assert.strictEqual(again.output, "built")
     }))
 
+  // verifies: trace.spans
   it.effect("sees its caller's span, logs and references", () =>
     Effect.gen(function*() {
       const spans: Array<Tracer.Span> = []
@@ -203,6 +209,7 @@ describe("Tool.Service", () => {
       })
     }))
 
+  // verifies: trace.content
   it.effect("has its arguments and results on the span only where that is asked for, whatever they are", () =>
     Effect.gen(function*() {
       const attributes = (captureContent: boolean) =>
@@ -261,6 +268,7 @@ describe("Tool.Service", () => {
       assert.deepStrictEqual(log, ["open 1", "close 1", "open 2", "close 2"])
     }))
 
+  // verifies: tool.unique-key
   it.effect("of one name as another never takes its slot", () =>
     Effect.gen(function*() {
       class One extends Tool.Service<One>()("same", { description: "1", success: Schema.String }) {}
@@ -290,6 +298,7 @@ describe("Tool.Service", () => {
 })
 
 describe("ToolOutput", () => {
+  // verifies: tool.output
   it.effect("says more than a value: a failure the tool explains, or what the model sees instead", () =>
     Effect.gen(function*() {
       class Draw extends Tool.Service<Draw>()("draw", {
@@ -341,6 +350,7 @@ describe("Tool.dynamic", () => {
       return error.reason._tag === "InvalidSchema" ? error.reason.problem : error.reason._tag
     })
 
+  // verifies: dynamic.validates
   it.effect("validates by 2020-12", () =>
     Effect.gen(function*() {
       const registry = yield* checked({
@@ -360,6 +370,7 @@ describe("Tool.dynamic", () => {
       assert.include(String(yield* tryIt(registry, "t", { other: 1 })), "unevaluated")
     }))
 
+  // verifies: dynamic.dialects
   it.effect("validates by draft-07 where the schema says so", () =>
     Effect.gen(function*() {
       const registry = yield* checked({
@@ -435,6 +446,7 @@ describe("Tool.dynamic", () => {
       assert.strictEqual(yield* tryIt(registry, "t", { a: 1 }), "a: must be string")
     }))
 
+  // verifies: dynamic.invalid-schema
   describe("is refused once, at registration, where the schema", () => {
     const circular: Record<string, unknown> = { type: "object" }
     circular["properties"] = { a: circular, b: circular }
@@ -460,6 +472,7 @@ describe("Tool.dynamic", () => {
     }
   })
 
+  // verifies: dynamic.unchecked
   it.effect("passes arguments as they come only if the caller says so", () =>
     Effect.gen(function*() {
       const broken = { type: "object", properties: { a: { type: "text" } } }

@@ -55,6 +55,7 @@ const given = {
 const tagOf = (reason: { readonly _tag: string }) => Effect.succeed(reason._tag)
 
 describe("ToolError", () => {
+  // verifies: error.reasons
   describe("each reason is produced and recovered", () => {
     it.effect("NotFound", () =>
       Effect.gen(function*() {
@@ -116,6 +117,7 @@ describe("ToolError", () => {
       assert.isTrue(ToolError.isToolError(error))
     }))
 
+  // verifies: error.recoverable
   it("says which reasons another try can help with", () => {
     const recoverable = (reason: ToolError.ToolErrorReason) =>
       new ToolError.ToolError({ toolName: "t", reason }).isRecoverable
@@ -137,6 +139,7 @@ describe("ToolError", () => {
     ) assert.isFalse(recoverable(reason), reason._tag)
   })
 
+  // verifies: error.message
   it("tells a model no path, no stack, no hidden tool", () => {
     const secret = "/home/ada/secret.ts:1:2"
     const told = (reason: ToolError.ToolErrorReason) => new ToolError.ToolError({ toolName: "t", reason }).modelMessage
@@ -158,6 +161,7 @@ describe("ToolError", () => {
     )
   })
 
+  // verifies: tool.typed-failure
   it.effect("carries the encoded typed failure, and tells it to the model", () =>
     Effect.gen(function*() {
       class Book extends Tool.Service<Book>()("book", { description: "Books", failure: Unavailable }) {}
@@ -170,6 +174,7 @@ describe("ToolError", () => {
       assert.deepStrictEqual(JSON.parse(String(invocation?.result)), failure)
     }))
 
+  // verifies: error.serialisable, registry.invocation-data
   it.effect("and every invocation can be stored and read again", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf(

@@ -44,6 +44,7 @@ describe("registration", () => {
       assert.strictEqual((yield* registry.list).length, 6000)
     }), 30_000)
 
+  // verifies: registry.static-duplicate
   it.effect("in a Layer dies of two tools of one name", () =>
     Effect.gen(function*() {
       const exit = yield* Effect.exit(
@@ -71,6 +72,7 @@ describe("registration", () => {
       }))
   }
 
+  // verifies: tool.name
   describe("of a name that providers refuse", () => {
     for (const name of ["", "no spaces", "ünïcode", "a".repeat(65), "a.b", "🙂", "\ud800"]) {
       it.effect(`is refused, or mapped to one they accept: ${JSON.stringify(name)}`, () =>
@@ -104,6 +106,7 @@ describe("registration", () => {
         assert.include(all, "a_b")
       }))
 
+    // verifies: tool.name-collision
     it.effect("is an error where the mapped name is taken", () =>
       Effect.gen(function*() {
         const registry = yield* registryOf()
@@ -132,6 +135,7 @@ describe("registration", () => {
     )
   })
 
+  // verifies: registry.scoped
   it.effect("within a scope ends with it, and leaves others' tools alone", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf()
@@ -216,6 +220,7 @@ describe("registration", () => {
 })
 
 describe("changes", () => {
+  // verifies: registry.changes
   it.effect("tell what came and went, from when one listens", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf(succeed("before"))
@@ -247,6 +252,7 @@ describe("changes", () => {
 })
 
 describe("stats", () => {
+  // verifies: registry.stats
   it.effect("count calls, failures by reason, and durations", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf(
@@ -286,6 +292,7 @@ describe("finding", () => {
     tool("c", () => Effect.succeed(null))
   )
 
+  // verifies: registry.find
   it.effect("by tag, category and group", () =>
     Effect.gen(function*() {
       const registry = yield* setUp
@@ -301,6 +308,7 @@ describe("finding", () => {
       ])
     }))
 
+  // verifies: registry.view
   it.effect("in a view that narrows, nests and follows the registry", () =>
     Effect.gen(function*() {
       const registry = yield* setUp
@@ -328,6 +336,7 @@ describe("finding", () => {
       assert.deepStrictEqual((yield* view.definitions).map((definition) => definition.name), ["a"])
     }))
 
+  // verifies: registry.cached-definitions
   it.effect("snapshots stay the same until something changes", () =>
     Effect.gen(function*() {
       const registry = yield* setUp
@@ -350,6 +359,7 @@ describe("finding", () => {
 })
 
 describe("invokeAll", () => {
+  // verifies: invoke-all.concurrency
   it.effect("runs at most as many at a time as asked", () =>
     Effect.gen(function*() {
       for (const [concurrency, expected] of [[1, 1], [2, 2], [3.7, 3], ["unbounded", 8], [undefined, 8]] as const) {
@@ -382,6 +392,7 @@ describe("invokeAll", () => {
       assert.deepStrictEqual(yield* registry.invokeAll([]), [])
     }))
 
+  // verifies: tool.idempotency-key
   it.effect("gives each call its index and its own key, also where labels repeat", () =>
     Effect.gen(function*() {
       const keys: Array<string> = []
@@ -431,6 +442,7 @@ describe("invokeAll", () => {
       assert.isFalse(ran)
     }))
 
+  // verifies: tool.shared-state
   it.effect("shares state where it is given, and else keeps it apart", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf(tool("count", () =>
@@ -543,6 +555,7 @@ describe("invokeAll", () => {
     deep: "ExecutionFailed"
   }
 
+  // verifies: invoke-all.order, invoke-all.independent
   it.effect.prop(
     "answers every call exactly once, in call order, whatever happens",
     {

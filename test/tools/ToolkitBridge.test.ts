@@ -54,6 +54,7 @@ const bridged = Effect.gen(function*() {
 }).pipe(Effect.provide([KitLive, Layer.succeed(Suffix, "!")]))
 
 describe("a toolkit in a registry", () => {
+  // verifies: bridge.from-toolkit
   it.effect("runs its handlers, with their services", () =>
     Effect.gen(function*() {
       const registry = yield* bridged
@@ -185,6 +186,7 @@ describe("a registry as a toolkit", () => {
     return registry
   }).pipe(Effect.provide(PermissionPolicy.layer()))
 
+  // verifies: bridge.to-toolkit
   it.effect("resolves a model's calls by itself, with policy and limits", () =>
     Effect.gen(function*() {
       const registry = yield* make

@@ -63,6 +63,7 @@ describe("acceptance", () => {
         assert.strictEqual(invocation.output, "Hello, Ada!")
       }))
 
+    // verifies: tool.layer, registry.register
     it.effect("three tools are registered, found by name and run", () =>
       Effect.gen(function*() {
         const registry = yield* ToolRegistry.ToolRegistry
@@ -78,6 +79,7 @@ describe("acceptance", () => {
         }
       }))
 
+    // verifies: registry.order
     it.effect("definitions are right", () =>
       Effect.gen(function*() {
         const registry = yield* ToolRegistry.ToolRegistry
@@ -112,6 +114,7 @@ describe("acceptance", () => {
       }))
   })
 
+  // verifies: registry.duplicate
   it.effect("registers, looks up, lists, unregisters, refuses a duplicate", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf()
@@ -130,6 +133,7 @@ describe("acceptance", () => {
       assert.deepStrictEqual(missing.reason, new ToolError.NotFound({ available: ["b", "c"] }))
     }))
 
+  // verifies: admit.order
   it.effect("invoke checks the permission before execution", () =>
     Effect.gen(function*() {
       const ran: Array<string> = []
@@ -182,6 +186,7 @@ describe("acceptance", () => {
       assert.deepStrictEqual((yield* Fiber.join(fiber)).map((one) => one.output), ["a", "b"])
     }))
 
+  // verifies: tool.context
   it.effect("the context reaches execute with session, trace and cancellation", () =>
     Effect.gen(function*() {
       const seen = yield* Deferred.make<ToolContext.ToolContext["Service"]>()

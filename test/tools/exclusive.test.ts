@@ -8,6 +8,7 @@ const output = (registry: ToolRegistry.ToolRegistry["Service"], name: string) =>
   Effect.map(registry.invoke(call(name)), (invocation) => invocation.output)
 
 describe("exclusivity key", () => {
+  // verifies: invoke.exclusive
   it.effect("runs calls one after the other, in call order, from different conversations", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
@@ -48,6 +49,7 @@ describe("exclusivity key", () => {
       assert.strictEqual(most, 3)
     }))
 
+  // verifies: invoke.exclusive-first
   it.effect("is taken before a permit", () =>
     Effect.gen(function*() {
       const first = makeGate("first", { exclusive: "key" })
@@ -70,6 +72,7 @@ describe("exclusivity key", () => {
       assert.deepStrictEqual((yield* Fiber.join(waiting)).map((one) => one.output), ["second", "free"])
     }))
 
+  // verifies: invoke.exclusive-reentrant
   it.effect("lets a tool that holds it call back with it, not another one meanwhile", () =>
     Effect.gen(function*() {
       const inside = yield* Deferred.make<void>()

@@ -29,6 +29,7 @@ const assertCut = ({ result, truncated }: ToolInvocation.ToolInvocation, whole: 
 }
 
 describe("result limit", () => {
+  // verifies: invoke.result-limit
   it.effect.prop(
     "cuts between characters and says how much is missing",
     {
@@ -52,6 +53,7 @@ describe("result limit", () => {
     { timeout: 30_000 }
   )
 
+  // verifies: invoke.whole-result
   it.effect("cuts JSON as text and keeps the whole value", () =>
     Effect.gen(function*() {
       const value = { list: Array.from({ length: 100 }, (_, i) => `item ${i} 漢字`) }

@@ -24,6 +24,7 @@ const makeStubborn = () => {
 }
 
 describe("timeout", () => {
+  // verifies: invoke.timeout
   it.effect("stops the work and says so", () =>
     Effect.gen(function*() {
       const log: Array<string> = []
@@ -70,6 +71,7 @@ describe("timeout", () => {
       assert.deepStrictEqual(yield* after(fiber, "1 millis"), timedOut(1000, true))
     }))
 
+  // verifies: invoke.timeout-still-running
   it.effect("answers after the grace period that the work is still running", () =>
     Effect.gen(function*() {
       const { end, work } = makeStubborn()
@@ -83,6 +85,7 @@ describe("timeout", () => {
       assert.strictEqual((yield* registry.stats).get("stubborn")?.calls, 1)
     }))
 
+  // verifies: tool.signal
   it.effect("does not wait for a Promise that ignores its signal, and aborts the signal at once", () =>
     Effect.gen(function*() {
       let signal: AbortSignal | undefined
@@ -157,6 +160,7 @@ describe("timeout", () => {
       yield* end
     }))
 
+  // verifies: invoke.timeout-default
   it.effect("is the tool's own before the caller's before the default", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf(
@@ -198,6 +202,7 @@ describe("timeout", () => {
     assert.throws(() => tool("bad", () => Effect.succeed(1), { timeout: "soon" as never }))
   })
 
+  // verifies: invoke.timeout-excludes-waiting
   it.effect("counts neither the wait for a key nor that for a permit", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf(
@@ -256,6 +261,7 @@ describe("timeout", () => {
 })
 
 describe("interruption", () => {
+  // verifies: invoke.interruption
   it.effect("ends all tools of a batch and waits for them", () =>
     Effect.gen(function*() {
       const ended: Array<string> = []
@@ -296,6 +302,7 @@ describe("interruption", () => {
       yield* end
     }))
 
+  // verifies: tool.self-interruption
   it.effect("of a handler by itself is a failure of the tool, not of its caller", () =>
     Effect.gen(function*() {
       const registry = yield* registryOf(tool("quits", () => Effect.interrupt))

@@ -53,6 +53,7 @@ describe("Tool.Service", () => {
     }))
   })
 
+  // verifies: tool.requirements
   it("infers what a handler requires, in all its forms", () => {
     expect(Weather.layer(() => Effect.succeed(answer))).type.toBe<Layer.Layer<Weather>>()
     expect(Weather.layer(({ city }) => Api.use((api) => Effect.as(api.ask(city), answer)))).type.toBe<
@@ -175,6 +176,7 @@ describe("Tool.dynamic", () => {
 })
 
 describe("ToolRegistry", () => {
+  // verifies: permission.required
   it("requires each tool's implementation and a policy", () => {
     expect(ToolRegistry.layer(Weather, Ping)).type.toBe<
       Layer.Layer<ToolRegistry.ToolRegistry, never, Weather | Ping | PermissionPolicy.PermissionPolicy>
@@ -184,6 +186,7 @@ describe("ToolRegistry", () => {
     >()
   })
 
+  // verifies: tool.missing-is-type-error
   it("does not compile without one, and shows which is missing", () => {
     const incomplete = ToolRegistry.layer(Weather, Ping).pipe(
       Layer.provide([Ping.layer(() => Effect.void), PermissionPolicy.layer()])
