@@ -113,6 +113,20 @@ describe("nothing is left of a server", SLOW, () => {
       }
     })))
 
+  it.live("when no connection came about, though the scope goes on", () =>
+    scoped(Effect.gen(function*() {
+      for (const script of [{ silent: ["server/discover", "initialize"] }, { revision: "2099-01-01" }]) {
+        const { argument, mark } = marked(script)
+        yield* reasonOf(McpClient.stdio({
+          command: process.execPath,
+          args: [SERVER, argument],
+          connectTimeout: "300 millis",
+          probeTimeout: "100 millis"
+        }))
+        assert.deepStrictEqual(processesWith(mark), [])
+      }
+    })))
+
   it.live("of its descendants, once it has left by itself", () =>
     scoped(Effect.gen(function*() {
       const { argument, mark } = marked({ ignore: ["eof"] })

@@ -3,8 +3,9 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { ClientOptions, CompleteRequest, McpClient } from "../McpClient.ts"
 import { McpError, type McpErrorReason, NotSupported } from "../McpError.ts"
@@ -26,7 +27,22 @@ import { makeUrlRequired } from "./urlRequired.ts"
 /** Scopes wait for the end of a subscription, so it is short. */
 const SUBSCRIBE_MILLIS = 5_000
 
-export const makeClient: (
+/** Where no connection comes about, nothing of the attempt stays, however long the Scope goes on. */
+export const makeClient = (
+  transport: Transport,
+  options: ClientOptions
+): Effect.Effect<McpClient, McpError, Scope.Scope> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(
+      Effect.flatMap(Effect.scope, (outer) => Scope.fork(outer)),
+      (scope) =>
+        restore(Scope.provide(connect(transport, options), scope)).pipe(
+          Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
+        )
+    )
+  )
+
+const connect: (
   transport: Transport,
   options: ClientOptions
 ) => Effect.Effect<McpClient, McpError, Scope.Scope> = Effect.fnUntraced(function*(transport, options) {
