@@ -32,8 +32,14 @@ const UNSTABLE: Record<string, ReadonlyArray<string>> = {
   "effect/cli": ["cli/"],
   "effect/encoding/Base64": ["openai/internal/", "mcp/internal/"],
   "effect/encoding/Sse": ["openai/internal/answer.ts", "mcp/internal/http/sse.ts"],
-  "effect/http": ["openai/OpenAiModel.ts", "mcp/McpClient.ts", "mcp/internal/http/", "cli/"],
-  "effect/process": ["mcp/McpClient.ts", "mcp/internal/stdio.ts", "mcp/internal/reaper.ts", "cli/"],
+  "effect/http": ["openai/OpenAiModel.ts", "mcp/McpClient.ts", "mcp/McpServers.ts", "mcp/internal/http/", "cli/"],
+  "effect/process": [
+    "mcp/McpClient.ts",
+    "mcp/McpServers.ts",
+    "mcp/internal/stdio.ts",
+    "mcp/internal/reaper.ts",
+    "cli/"
+  ],
   "effect/rpc": [],
   "effect/socket": [],
   "effect/workflow": []

@@ -77,6 +77,7 @@ export interface McpClient {
   ) => Effect.Effect<ToolResult, McpError>
 
   readonly listPrompts: Effect.Effect<ReadonlyArray<Prompt>, McpError>
+  /** A prompt with its arguments filled in. */
   readonly getPrompt: (
     name: string,
     args?: Readonly<Record<string, string>>
@@ -84,6 +85,7 @@ export interface McpClient {
 
   readonly listResources: Effect.Effect<ReadonlyArray<Resource>, McpError>
   readonly listResourceTemplates: Effect.Effect<ReadonlyArray<ResourceTemplate>, McpError>
+  /** The contents of a resource: one, or several where the URI stands for a collection. */
   readonly readResource: (uri: string) => Effect.Effect<ReadonlyArray<ResourceContents>, McpError>
   /** Asks to be told of changes of a resource, by `ResourceUpdated` notifications, as long as the Scope lasts. */
   readonly subscribe: (uri: string) => Effect.Effect<void, McpError, Scope.Scope>
@@ -140,7 +142,12 @@ export interface ClientOptions {
   readonly name?: string | undefined
   /** How this client introduces itself. Default: `agcore`. */
   readonly clientInfo?:
-    | { readonly name: string; readonly version: string; readonly title?: string | undefined }
+    | {
+      readonly name: string
+      readonly version: string
+      /** A name for people. Default: none. */
+      readonly title?: string | undefined
+    }
     | undefined
   /** How long one answer may take. Default: 30 seconds. */
   readonly timeout?: Duration.Input | undefined
@@ -203,6 +210,7 @@ export interface StdioOptions extends ClientOptions {
    * nothing else of its environment. No value appears in an error. `undefined` takes a variable away.
    */
   readonly env?: Readonly<Record<string, string | Redacted.Redacted<string> | undefined>> | undefined
+  /** Where the process starts. Default: where this one runs. */
   readonly cwd?: string | undefined
   /** The longest message the server may send, in bytes. Default: 16 MiB. */
   readonly maxMessageBytes?: number | undefined

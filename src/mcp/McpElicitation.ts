@@ -87,7 +87,9 @@ export const cancel: Answer = { _tag: "Cancel" }
  * @since 0.1.0
  */
 export class McpElicitation extends Context.Service<McpElicitation, {
+  /** Fills in a form. Without it servers cannot ask for one. */
   readonly form?: ((request: FormRequest) => Effect.Effect<Answer>) | undefined
+  /** Sends the user to a page. Without it servers cannot ask for that. */
   readonly url?: ((request: UrlRequest) => Effect.Effect<Answer>) | undefined
 }>()("agcore/mcp/McpElicitation") {}
 

@@ -217,6 +217,7 @@ export interface Completion {
  * @since 0.1.0
  */
 export interface Progress {
+  /** How far, in the server's own unit; grows. */
   readonly progress: number
   readonly total: number | undefined
   readonly message: string | undefined

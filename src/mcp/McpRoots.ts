@@ -18,6 +18,7 @@ import * as Stream from "effect/Stream"
  */
 export interface Root {
   readonly uri: string
+  /** For people. Default: none. */
   readonly name?: string | undefined
 }
 

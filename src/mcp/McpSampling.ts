@@ -102,6 +102,7 @@ export class SamplingRefused extends Schema.TaggedError<SamplingRefused>("agcore
  * @since 0.1.0
  */
 export class McpSampling extends Context.Service<McpSampling, {
+  /** Answers one request, or refuses it with a reason the server is told. */
   readonly createMessage: (request: SamplingRequest) => Effect.Effect<SamplingAnswer, SamplingRefused>
 }>()("agcore/mcp/McpSampling") {}
 

@@ -26,10 +26,15 @@ import type { JsonRpcErrorObject, Transport, TransportHandlers } from "../mcp/Mc
  * @since 0.1.0
  */
 export interface Received {
+  /** Of a request or an answer; absent from notifications. */
   readonly id?: string | number
+  /** Absent from answers. */
   readonly method?: string
+  /** Absent where the message has none. */
   readonly params?: JsonObject
+  /** Of an answer that succeeded. */
   readonly result?: unknown
+  /** Of an answer that failed. */
   readonly error?: JsonRpcErrorObject
 }
 
@@ -70,7 +75,9 @@ export interface PeerOptions {
   readonly protocolVersion?: string | undefined
   /** Default: tools with list changes. */
   readonly capabilities?: JsonObject | undefined
+  /** How the server wants to be used. Default: it does not say. */
   readonly instructions?: string | undefined
+  /** Default: none. */
   readonly tools?: ReadonlyArray<PeerTool> | undefined
   /** Answers requests of other methods, or of these methods in another way. An answer that fails is an error answer. */
   readonly handlers?:
@@ -93,6 +100,7 @@ export interface McpPeer {
   readonly received: Effect.Effect<ReadonlyArray<Received>>
   /** Replaces the tools, without telling anybody. */
   readonly setTools: (tools: ReadonlyArray<PeerTool>) => Effect.Effect<void>
+  /** Sends a notification to the client. */
   readonly notify: (method: string, params?: JsonObject) => Effect.Effect<void>
   /** Sends a request to the client and waits for its answer. */
   readonly request: (method: string, params?: JsonObject) => Effect.Effect<unknown, JsonRpcErrorObject>
