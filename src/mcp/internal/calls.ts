@@ -14,7 +14,7 @@ import { Closed, McpError, type McpErrorReason, NoAnswer, TimedOut } from "../Mc
 import type { JsonObject, JsonRpcNotification, JsonRpcRequest } from "./jsonrpc.ts"
 import type { Exchange, Transport } from "./transport.ts"
 
-export interface CallOptions {
+interface CallOptions {
   readonly exchange: Exchange
   /** How long the answer may take; `Infinity` waits as long as the connection lasts. */
   readonly timeoutMillis: number
@@ -27,7 +27,7 @@ export interface CallOptions {
 }
 
 /** The parameters of a call, or how they follow from its id: progress tokens and subscriptions are named by it. */
-export type Params = JsonObject | ((id: number) => JsonObject)
+type Params = JsonObject | ((id: number) => JsonObject)
 
 export interface Calls {
   readonly call: (

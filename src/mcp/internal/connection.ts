@@ -31,7 +31,7 @@ export interface ConnectionOptions {
   readonly restart: RestartPolicy | undefined
 }
 
-export interface RestartPolicy {
+interface RestartPolicy {
   readonly maxAttempts: number
   readonly baseMillis: number
   readonly maxMillis: number

@@ -26,7 +26,7 @@ export interface Peer {
   readonly close: Effect.Effect<void>
 }
 
-export interface CallOptions extends Partial<Exchange> {
+interface CallOptions extends Partial<Exchange> {
   readonly params?: Record<string, unknown>
 }
 

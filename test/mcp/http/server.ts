@@ -6,7 +6,7 @@ import * as Http from "node:http"
 import type { AddressInfo } from "node:net"
 
 /** A JSON-RPC message as it came. */
-export interface Message {
+interface Message {
   readonly id?: number | string
   readonly method?: string
   readonly params?: Record<string, unknown>

@@ -7,7 +7,7 @@ import * as Base64 from "effect/encoding/Base64"
 import { isObject } from "../jsonrpc.ts"
 
 /** An argument that travels in a header as well. */
-export interface HeaderParameter {
+interface HeaderParameter {
   /** The chain of `properties` keys that leads to it. */
   readonly path: ReadonlyArray<string>
   /** The header's name in lower case. */
@@ -15,7 +15,7 @@ export interface HeaderParameter {
 }
 
 /** What a schema says about headers. */
-export type HeaderParameters =
+type HeaderParameters =
   | { readonly _tag: "Valid"; readonly parameters: ReadonlyArray<HeaderParameter> }
   | { readonly _tag: "Invalid"; readonly problem: string }
 
@@ -85,7 +85,7 @@ const problemOf = (
 const known = new WeakMap<object, HeaderParameters>()
 
 /** Reads a schema once; the answer is kept as long as the schema is. */
-export const headerParameters = (inputSchema: unknown): HeaderParameters => {
+const headerParameters = (inputSchema: unknown): HeaderParameters => {
   if (!isObject(inputSchema)) return { _tag: "Valid", parameters: [] }
   const before = known.get(inputSchema)
   if (before !== undefined) return before

@@ -19,7 +19,7 @@ export interface Failure {
 }
 
 /** A JSON-RPC error that stands in a body. */
-export const errorIn = (body: string): JsonRpcErrorObject | undefined => {
+const errorIn = (body: string): JsonRpcErrorObject | undefined => {
   if (!/^\s*[[{]/.test(body)) return undefined
   try {
     const value: unknown = JSON.parse(body)

@@ -34,7 +34,7 @@ export interface Wire {
   readonly maxMessageBytes: number
 }
 
-export interface WireRequest {
+interface WireRequest {
   readonly method: "GET" | "POST" | "DELETE"
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
@@ -42,7 +42,7 @@ export interface WireRequest {
 }
 
 /** Answers the next pieces, or `undefined` when the body ended. */
-export type Pieces = Effect.Effect<ReadonlyArray<string> | undefined, McpErrorReason>
+type Pieces = Effect.Effect<ReadonlyArray<string> | undefined, McpErrorReason>
 
 export interface WireOptions {
   /** Headers of every request. Those of the protocol win. */
