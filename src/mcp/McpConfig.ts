@@ -118,7 +118,8 @@ export const parse: (text: string, file?: string) => Effect.Effect<McpConfig, Mc
           `expected either "command", for a process, or "url", for HTTP${hasCommand ? "; it has both" : ""}`
         )
       }
-      const expand = expander(environment, at)
+      // What a server that is left out asks of the environment need not be there.
+      const expand: Expand = entry["disabled"] === true ? Effect.succeed : expander(environment, at)
       servers[name] = hasCommand
         ? yield* toStdio(name, yield* Effect.fromResult(decode(StdioEntry, entry, text, file, path)), expand)
         : yield* toHttp(name, yield* Effect.fromResult(decode(HttpEntry, entry, text, file, path)), expand)

@@ -8,11 +8,12 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as FileSystem from "effect/FileSystem"
 import type { HttpClient } from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type { ToolRegistry } from "../tools/ToolRegistry.ts"
 import * as McpClient from "./McpClient.ts"
 import * as McpConfig from "./McpConfig.ts"
@@ -148,9 +149,17 @@ const connect = (
   const client: Connecting = server.type === "stdio"
     ? McpClient.stdio({ name, ...server })
     : McpClient.http({ name, ...server })
-  return client.pipe(
-    Effect.tap((client) => McpTools.register(client, server.tools)),
-    Effect.map((client): ServerState => ({ _tag: "Connected", client })),
+  // In a scope of its own: a server whose tools cannot be listed is not left running for nobody.
+  return Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.flatMap(Effect.scope, (outer) => Scope.fork(outer)), (scope) =>
+      client.pipe(
+        Effect.tap((client) => McpTools.register(client, server.tools)),
+        Effect.map((client): ServerState => ({ _tag: "Connected", client })),
+        Scope.provide(scope),
+        restore,
+        Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
+      ))
+  ).pipe(
     Effect.catch((error) => Effect.as(Effect.logWarning(error.message), { _tag: "Failed" as const, error }))
   )
 }

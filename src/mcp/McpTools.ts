@@ -96,7 +96,8 @@ export const register: (
 ) => Effect.Effect<void, McpError, Scope.Scope | ToolRegistry> = Effect.fnUntraced(function*(client, options = {}) {
   const registry = yield* ToolRegistry
   const group = yield* registry.group
-  const show = (tools: ReadonlyArray<McpModel.Tool>) => replace(group, client, tools, options)
+  const made = new Map<string, Made>()
+  const show = (tools: ReadonlyArray<McpModel.Tool>) => replace(group, client, tools, options, made)
 
   const follow = (notification: McpModel.Notification): Effect.Effect<void> => {
     switch (notification._tag) {
@@ -121,14 +122,28 @@ export const register: (
 // Internals
 // =============================================================================
 
+/** A tool, and what the server said of it. */
+interface Made {
+  readonly listed: string
+  readonly tool: Tool.Tool
+}
+
 const replace = Effect.fnUntraced(function*(
   group: ToolGroup,
   client: McpClient,
   listed: ReadonlyArray<McpModel.Tool>,
-  options: RegisterOptions
+  options: RegisterOptions,
+  made: Map<string, Made>
 ) {
-  const tools = listed.filter((tool) => !tool.requiresTask && (options.filter?.(tool) ?? true))
-  const refused = yield* group.set(tools.map((tool) => toTool(client, tool, options)), { names: "map" })
+  const tools = listed.filter((tool) => !tool.requiresTask && (options.filter?.(tool) ?? true)).map((tool) => {
+    // What did not change stays the tool it was: its schema is not compiled again.
+    const text = JSON.stringify(tool.raw)
+    const before = made.get(tool.name)
+    const now = before?.listed === text ? before : { listed: text, tool: toTool(client, tool, options) }
+    made.set(tool.name, now)
+    return now.tool
+  })
+  const refused = yield* group.set(tools, { names: "map" })
   for (const error of refused) yield* Effect.logWarning(error.message)
 })
 
