@@ -11,8 +11,9 @@
  * - A 404 to a request that carried a session: the transport forgets the session and fails with `SessionExpired`. The
  *   connection initializes again, once for all callers, and sends the request again under a new id.
  * - The fallback to the old HTTP+SSE transport (2024-11-05) happens inside the HTTP transport and only while it carries
- *   `initialize`: a POST answered with 400, 404 or 405 makes it open the event stream with GET, and when an `endpoint`
- *   event comes, it carries this and every later message the old way. If that fails as well, the error of the POST counts.
+ *   `initialize`: a POST answered with 4xx, other than about credentials or rates, makes it open the event stream with GET,
+ *   and when an `endpoint` event comes, it carries this and every later message the old way. If that fails as well, the
+ *   error of the POST counts.
  * - The optional GET stream of the legacy era is opened by the HTTP transport by itself, once `agreed` told it the version
  *   and `notifications/initialized` went out. `agreed` is called again after a new session was negotiated.
  * - The DELETE of a session is the HTTP transport's finalizer.

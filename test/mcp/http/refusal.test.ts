@@ -1,7 +1,7 @@
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Redacted, Tracer } from "effect"
-import { FetchHttpClient, type HttpClient } from "effect/http"
+import { FetchHttpClient, HttpClient } from "effect/http"
 import { open } from "./peer.ts"
 import { type Handler, legacyServer, serve } from "./server.ts"
 
@@ -275,11 +275,19 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
           })
           const server = yield* serve(works)
           for (const propagateTrace of [false, true]) {
-            const peer = yield* open(withSecrets(server.origin), { headers, propagateTrace })
-            yield* peer.call("ping").pipe(Effect.withSpan("parent"), Effect.withTracer(tracer))
+            const peer = yield* open(withSecrets(server.origin), {
+              headers: { ...headers, "x-own": "query-k3y" },
+              propagateTrace
+            })
+            yield* peer.call("ping").pipe(
+              Effect.withSpan("parent"),
+              Effect.withTracer(tracer),
+              Effect.provideService(HttpClient.TracerHeaderFilter, () => true)
+            )
           }
           const shown = JSON.stringify(spans.map((span) => [span.name, [...span.attributes]]))
           assert.include(shown, "/mcp")
+          assert.include(shown, "http.request.header.x-own")
           for (const secret of secrets) assert.notInclude(shown, secret)
           assert.strictEqual(server.visits[0]?.headers["traceparent"], undefined)
           assert.isDefined(server.visits[1]?.headers["traceparent"])

@@ -5,6 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as Headers from "effect/http/Headers"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type { HttpClientResponse } from "effect/http/HttpClientResponse"
@@ -91,7 +92,13 @@ export const makeWire: (options: WireOptions) => Effect.Effect<Wire, never, Http
       redirect: "manual"
     }).pipe(
       Context.add(HttpClient.TracerPropagationEnabled, options.propagateTrace),
-      Context.add(UrlParams.CurrentRedactedNames, [/^/])
+      // For an application that records headers and URLs in its spans.
+      Context.add(UrlParams.CurrentRedactedNames, [/^/]),
+      Context.add(Headers.CurrentRedactedNames, [
+        ...yield* Headers.CurrentRedactedNames,
+        ...Object.keys(options.headers),
+        "mcp-session-id"
+      ])
     )
     const redact = redactor(options.secrets)
     const quote = (text: string): string => excerpt(redact(text))
@@ -114,7 +121,7 @@ export const makeWire: (options: WireOptions) => Effect.Effect<Wire, never, Http
         )
         const redirect = redirectOf(response.status, response.headers["location"], target, method, followed)
         if (redirect._tag === "None") return response
-        if (redirect._tag === "Refuse") return yield* new RedirectRefused({ location: redirect.location })
+        if (redirect._tag === "Refuse") return yield* new RedirectRefused({ location: quote(redirect.location) })
         target = redirect.url
       }
     })
