@@ -47,7 +47,7 @@ export class SpawnFailed extends Schema.TaggedError<SpawnFailed>("agcore/mcp/Mcp
 }
 
 /**
- * The server's process ended, or closed its standard output, while the connection was in use.
+ * The server's process ended, or closed its standard input or output, while the connection was in use.
  *
  * @category reasons
  * @since 0.1.0
@@ -56,7 +56,7 @@ export class ProcessExited
   extends Schema.TaggedError<ProcessExited>("agcore/mcp/McpError/ProcessExited")("ProcessExited", {
     /** The command line with its secrets redacted. */
     command: Schema.String,
-    /** Absent when a signal ended the process, and when it runs on with its output closed. */
+    /** Absent when a signal ended the process, and when it runs on with its input or output closed. */
     exitCode: Optional(Schema.Int),
     signal: Optional(Schema.String),
     /** The last lines the process wrote to standard error. */
@@ -68,7 +68,7 @@ export class ProcessExited
       ? `exited with code ${this.exitCode}`
       : this.signal !== undefined
       ? `was ended by ${this.signal}`
-      : "closed its standard output"
+      : "closed its standard input or output"
     return `"${this.command}" ${how}${quoted("stderr", this.stderr)}`
   }
 }

@@ -98,6 +98,20 @@ describe("a server that goes away", SLOW, () => {
     })))
 })
 
+describe("a server that reads no more", SLOW, () => {
+  it.live("fails what waits and what comes", () =>
+    scoped(Effect.gen(function*() {
+      const client = yield* connect({}, { timeout: "60 seconds" })
+      const asked = yield* Effect.forkChild(reasonOf(client.callTool("die", { stdin: true, say: "enough" })))
+      // The first may still find a place on the way to it.
+      const waiting = client.callTool("wait", { millis: 60_000 }, { timeout: "300 millis" })
+      const reason = yield* Effect.repeat(reasonOf(waiting), { until: ({ _tag }) => _tag === "ProcessExited" })
+      assert.include(reason.message, "closed its standard input or output")
+      assert.include(reason.message, "enough")
+      assert.strictEqual((yield* Fiber.join(asked))._tag, "ProcessExited")
+    })))
+})
+
 describe("a supervised server", SLOW, () => {
   it.live("is started again, and what was in flight has failed", () =>
     scoped(Effect.gen(function*() {

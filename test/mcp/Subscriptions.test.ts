@@ -212,4 +212,25 @@ describe("a server that comes back", () => {
       // It was found out to be an older one before.
       assert.strictEqual((yield* peer.received).filter(({ method }) => method === "server/discover").length, 1)
     }))
+
+  it.effect("in another era is understood all the same", () =>
+    Effect.gen(function*() {
+      let modern = false
+      const no = Effect.fail({ code: -32601, message: "what?" })
+      const peer = yield* McpPeer.make({
+        handlers: {
+          initialize: () =>
+            modern
+              ? no
+              : Effect.succeed({ protocolVersion: "2025-06-18", capabilities: {}, serverInfo: { name: "old" } }),
+          "server/discover": () => modern ? Effect.succeed({ supportedVersions: ["2026-07-28"], capabilities: {} }) : no
+        }
+      })
+      const client = yield* peer.connect({ restart: { delay: "1 second" } })
+      assert.strictEqual(client.protocolVersion, "2025-06-18")
+      modern = true
+      yield* peer.disconnect()
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(client.protocolVersion, "2026-07-28")
+    }))
 })

@@ -167,12 +167,15 @@ export const makeConnection: (
       sessions++
     })
 
-  /** The server's era does not change from one link to the next, so it is not asked for again. */
-  const agreeAgain = Effect.suspend(() => agreement?.era === "modern" ? discover(handshake) : initialize(handshake, []))
+  /** A server that comes back most likely speaks what it spoke. Only if that fails is it asked from the beginning. */
+  const agreeAgain = (attempt: number): Effect.Effect<Agreement, McpError> =>
+    Effect.suspend(() =>
+      attempt > 1 ? negotiate(handshake) : agreement?.era === "modern" ? discover(handshake) : initialize(handshake, [])
+    )
 
   const reconnect = (policy: RestartPolicy, attempt: number): Effect.Effect<void> =>
     Effect.sleep(Math.min(policy.baseMillis * 2 ** (attempt - 1), policy.maxMillis)).pipe(
-      Effect.andThen(Effect.andThen(open, establish(agreeAgain))),
+      Effect.andThen(Effect.andThen(open, establish(agreeAgain(attempt)))),
       Effect.matchEffect({
         onSuccess: () => Effect.sync(handlers.reconnected),
         onFailure: (error) => {

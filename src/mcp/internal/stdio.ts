@@ -20,7 +20,7 @@ import * as Stream from "effect/Stream"
 import { McpError, ProcessExited, SpawnFailed } from "../McpError.ts"
 import { inherited } from "./environment.ts"
 import { MAX_QUEUED_BYTES, STDERR_TAIL_BYTES } from "./limits.ts"
-import { idAtEnd, idAtStart, makeLineReader, parseLine } from "./lines.ts"
+import { idAtEnd, idAtStart, type LineReader, makeLineReader, parseLine } from "./lines.ts"
 import { makeOutbox, type Outbox } from "./outbox.ts"
 import { reaperOf } from "./reaper.ts"
 import { excerpt, redactor, shown } from "./shown.ts"
@@ -92,36 +92,14 @@ export const makeStdio: (
 
       const box = makeOutbox(MAX_QUEUED_BYTES)
       outbox = box
-      const writer = yield* Effect.forkIn(Effect.ignore(Stream.run(box.bytes, handle.stdin)), scope, {
-        startImmediately: true
-      })
+      const writer = yield* Effect.forkIn(Stream.run(box.bytes, handle.stdin), scope, { startImmediately: true })
       const tail = makeTail(STDERR_TAIL_BYTES)
       const readingErrors = yield* Effect.forkIn(
         Effect.ignore(Stream.runForEachArray(handle.stderr, (chunks) => Effect.sync(() => chunks.forEach(tail.add)))),
         scope
       )
 
-      const reader = makeLineReader(options.maxMessageBytes, {
-        line(text) {
-          const line = parseLine(text)
-          if (line._tag === "Noise") {
-            return handlers.diagnostic({ kind: "noise", message: `not a message: ${excerpt(redact(text), 200)}` })
-          }
-          if (line.noise !== undefined) {
-            handlers.diagnostic({
-              kind: "noise",
-              message: `text around a message: ${excerpt(redact(line.noise), 200)}`
-            })
-          }
-          handlers.receive(line.message)
-        },
-        overflowing(head) {
-          const id = idAtStart(head)
-          if (id !== undefined) handlers.oversized(id, options.maxMessageBytes)
-          return id !== undefined
-        },
-        oversized: (tail) => handlers.oversized(idAtEnd(tail), options.maxMessageBytes)
-      })
+      const reader = messageReader(options.maxMessageBytes, redact, handlers)
       const reading = yield* Effect.forkIn(
         Effect.andThen(
           Effect.ignore(
@@ -144,8 +122,9 @@ export const makeStdio: (
         })
       )
 
-      // Whichever comes first, the end of the process or of its output, the other gets a moment to follow.
-      yield* Effect.raceFirst(Deferred.await(exited), Fiber.await(reading)).pipe(
+      // Whichever comes first, the end of the process, of its output or of its input, the others get a moment to follow.
+      const refusing = Effect.flatMap(Fiber.await(writer), (exit) => Exit.isFailure(exit) ? Effect.void : Effect.never)
+      yield* Effect.raceAllFirst([Deferred.await(exited), Fiber.await(reading), refusing]).pipe(
         Effect.andThen(
           Effect.timeoutOption(
             Effect.andThen(Effect.andThen(Fiber.await(reading), Fiber.await(readingErrors)), Deferred.await(exited)),
@@ -178,6 +157,26 @@ export const makeStdio: (
     agreed: () => {}
   }
 })
+
+/** Reads messages from what a process writes. */
+const messageReader = (max: number, redact: (text: string) => string, handlers: TransportHandlers): LineReader => {
+  const noise = (title: string, text: string): void =>
+    handlers.diagnostic({ kind: "noise", message: `${title}: ${excerpt(redact(text), 200)}` })
+  return makeLineReader(max, {
+    line(text) {
+      const line = parseLine(text)
+      if (line._tag === "Noise") return noise("not a message", text)
+      if (line.noise !== undefined) noise("text around a message", line.noise)
+      handlers.receive(line.message)
+    },
+    overflowing(head) {
+      const id = idAtStart(head)
+      if (id !== undefined) handlers.oversized(id, max)
+      return id !== undefined
+    },
+    oversized: (tail) => handlers.oversized(idAtEnd(tail), max)
+  })
+}
 
 interface Ending {
   readonly exitCode?: number
