@@ -1,7 +1,7 @@
 /**
  * What happens in a conversation, as it happens.
  *
- * ```
+ * ```text
  * turn  := delta*  (ToolCallRejected | ToolExecutionStarted)*  TurnComplete
  *          (ToolExecutionProgress | ToolExecutionCompleted)*
  * delta := AssistantTextDelta | AssistantReasoningDelta | ToolCallDelta | ModelPart

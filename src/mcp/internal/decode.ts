@@ -2,10 +2,10 @@
  * The parts that all decoders share. They are plain code: a list of 2,000 tools takes a fraction of a millisecond, and one
  * broken item costs nothing but itself.
  */
+import { shown, shownName } from "../../internal/shown.ts"
 import type { Capabilities, Implementation, LogLevel } from "../McpModel.ts"
 import type { Diagnostic } from "./diagnostic.ts"
 import { isObject, type JsonObject } from "./jsonrpc.ts"
-import { shown, shownName } from "./shown.ts"
 
 /** Where decoders report what they left out. */
 export type Report = (diagnostic: Diagnostic) => void

@@ -25,7 +25,7 @@ import {
   PREFERRED_MODERN,
   type Verdict
 } from "./negotiate.ts"
-import { excerpt } from "./shown.ts"
+import { excerpt } from "./quote.ts"
 import type { Agreed } from "./transport.ts"
 
 export interface Handshake {

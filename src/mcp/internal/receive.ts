@@ -7,7 +7,7 @@ import { InvalidAnswer, LimitExceeded, Refused } from "../McpError.ts"
 import type { Calls } from "./calls.ts"
 import type { Diagnostic } from "./diagnostic.ts"
 import { classify, type JsonObject, type JsonRpcErrorObject } from "./jsonrpc.ts"
-import { excerpt } from "./shown.ts"
+import { excerpt } from "./quote.ts"
 
 export interface ReceiveHandlers {
   readonly notification: (method: string, params: JsonObject) => void

@@ -10,7 +10,7 @@ import type { Port } from "./connection.ts"
 import type { Report } from "./decode.ts"
 import { ErrorCode, type JsonObject, type JsonRpcErrorObject, type JsonRpcResponse } from "./jsonrpc.ts"
 import { MAX_SERVER_REQUESTS } from "./limits.ts"
-import { excerpt } from "./shown.ts"
+import { excerpt } from "./quote.ts"
 
 export interface ServerRequests {
   readonly handle: (id: string | number, method: string, params: JsonObject) => void

@@ -17,13 +17,14 @@ import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/Chi
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { shown } from "../../internal/shown.ts"
 import { McpError, ProcessExited, SpawnFailed } from "../McpError.ts"
 import { inherited } from "./environment.ts"
 import { MAX_QUEUED_BYTES, STDERR_TAIL_BYTES } from "./limits.ts"
 import { idAtEnd, idAtStart, type LineReader, makeLineReader, parseLine } from "./lines.ts"
 import { makeOutbox, type Outbox } from "./outbox.ts"
+import { excerpt, redactor } from "./quote.ts"
 import { reaperOf } from "./reaper.ts"
-import { excerpt, redactor, shown } from "./shown.ts"
 import type { Transport, TransportHandlers } from "./transport.ts"
 
 export interface StdioOptions {

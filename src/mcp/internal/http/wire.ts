@@ -14,7 +14,7 @@ import * as Pull from "effect/Pull"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { ConnectionFailed, LimitExceeded, type McpErrorReason, RedirectRefused } from "../../McpError.ts"
-import { excerpt, redactor } from "../shown.ts"
+import { excerpt, redactor } from "../quote.ts"
 import { failureReason, redirectOf } from "./verdict.ts"
 
 /** How requests reach one server. */
