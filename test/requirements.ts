@@ -21,6 +21,7 @@ const GEN_AI = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-
 const EFFECT_AI = "effect/ai"
 const PACKAGE = "package"
 const COMMAND = "command line"
+const MCP = "https://modelcontextprotocol.io/specification"
 
 export const requirements: ReadonlyArray<Requirement> = [
   // Tools
@@ -208,6 +209,34 @@ export const requirements: ReadonlyArray<Requirement> = [
     "package.compilers": "it compiles with TypeScript 5.9, 6 and 7 without skipping library checks",
     "package.private": "paths inside of the package cannot be imported",
     "package.node": "scripts run on the Node that comes with the install"
+  }),
+
+  // MCP
+  ...from(MCP, {
+    "mcp.negotiate": "every revision is spoken, and found out without help",
+    "mcp.neighbours": "a broken item of any kind costs its neighbours nothing; null is absent",
+    "mcp.tolerant": "noise and oddities of what arrives are passed over, and told",
+    "mcp.fail-fast": "whichever way a server goes away, pending calls fail at once with the reason",
+    "mcp.deadline": "each call ends with its own time, and the server is told",
+    "mcp.cancel": "interrupting a call tells the server and disturbs no other",
+    "mcp.pages": "lists are read whole within limits, and what was read is kept",
+    "mcp.list-changed": "lists follow the server's announcements, coalesced",
+    "mcp.limits": "what is too large fails its call, and the connection goes on",
+    "mcp.processes": "no process of a server outlives us, however we end",
+    "mcp.environment": "a server sees the allow-list and what was configured",
+    "mcp.restart": "a supervised server is started again",
+    "mcp.asking": "servers may ask for models, input and roots where somebody answers, and are declined otherwise",
+    "mcp.input-required": "required input is given with the untouched state, in at most ten rounds",
+    "mcp.output-schema": "structured content is checked, unless the tool reports a failure",
+    "mcp.many-calls": "ten thousand calls, and 64 at a time, each get their own answer",
+    "mcp.real-servers": "servers from npm work over stdio and HTTP",
+    "mcp.http-sessions": "sessions are renewed once, streams resumed, and both ended",
+    "mcp.http-refusals": "statuses, redirects and answers that are none are typed reasons",
+    "mcp.names": "tools are named after their server: valid, stable, without collision",
+    "mcp.permissions": "a server's word widens no permission",
+    "mcp.follow": "registered tools follow the server's list, and stay or leave while it is away",
+    "mcp.config": "a mistake in mcp.json is told with path, line and what was expected",
+    "mcp.isolation": "one broken server does not stop the others"
   }),
 
   // Command line

@@ -67,6 +67,7 @@ for (const [era, make] of Object.entries(eras)) {
 
   describe(`a question of a ${era} server`, () => {
     for (const method of ["roots/list", "elicitation/create", "sampling/createMessage", "evil/do"]) {
+      // verifies: mcp.asking
       it.effect(`${method} is declined, and nothing is advertised, where nobody answers`, () =>
         Effect.gen(function*() {
           const { answer, capabilities } = yield* ask(method, {}, Layer.empty)
@@ -368,6 +369,7 @@ describe("input that a modern server requires", () => {
   }
   const done = { content: [{ type: "text", text: "done" }] }
 
+  // verifies: mcp.input-required
   it.effect("is sent with new ids and the state exactly as it came, or none", () =>
     Effect.gen(function*() {
       const state = "S T\u00e9\" \u2028\u0000 {}"

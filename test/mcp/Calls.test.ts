@@ -40,6 +40,7 @@ const idOf = (peer: McpPeer.McpPeer, tool: string) =>
   )
 
 describe("a deadline", () => {
+  // verifies: mcp.deadline
   it.effect("fails its call, tells the server, and leaves the connection alone", () =>
     Effect.gen(function*() {
       const server = yield* peer
@@ -158,6 +159,7 @@ describe("progress", () => {
 })
 
 describe("interruption", () => {
+  // verifies: mcp.cancel
   it.effect("of a call tells the server, once, and disturbs no other", () =>
     Effect.gen(function*() {
       const server = yield* peer
@@ -206,6 +208,7 @@ describe("the end of a connection", () => {
 })
 
 describe("many calls", SLOW, () => {
+  // verifies: mcp.many-calls
   it.live("one after the other, 10,000 of them, each get their own answer", () =>
     scoped(Effect.gen(function*() {
       const client = yield* connect()

@@ -102,6 +102,7 @@ describe("a list", () => {
       "with a number for a name": { ...good, [key]: 5 }
     }
     for (const [title, item] of Object.entries(broken)) {
+      // verifies: mcp.neighbours
       it.effect(`of ${kind} loses nothing but an item that is ${title}`, () =>
         Effect.gen(function*() {
           const { diagnostics, items } = yield* listing([item, good])
@@ -229,6 +230,7 @@ describe("a tool result", () => {
     "a link to nowhere": { type: "resource_link", name: "y" }
   }
   for (const [title, block] of Object.entries(broken)) {
+    // verifies: mcp.neighbours
     it.effect(`loses nothing but a block that is ${title}`, () =>
       Effect.gen(function*() {
         assert.deepStrictEqual(yield* call({ content: [block, text] }), result([text], ["dropped-item"]))
@@ -327,6 +329,7 @@ describe("structured content", () => {
     }))
 
   for (const [title, result] of [["wrong", { structuredContent: { n: "one" } }], ["missing", {}]] as const) {
+    // verifies: mcp.output-schema
     it.effect(`that is ${title} fails the call and keeps the result`, () =>
       Effect.gen(function*() {
         const { exit } = yield* call(outputSchema, result)

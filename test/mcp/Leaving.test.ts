@@ -21,6 +21,7 @@ const ways: Record<string, readonly [Script, { readonly exitCode?: number; reado
 
 describe("a server that goes away", SLOW, () => {
   for (const [title, [how, facts]] of Object.entries(ways)) {
+    // verifies: mcp.fail-fast
     it.live(`fails every call at once when it ${title}, and says why`, () =>
       scoped(Effect.gen(function*() {
         const client = yield* connect({}, { timeout: "60 seconds" })
@@ -113,6 +114,7 @@ describe("a server that reads no more", SLOW, () => {
 })
 
 describe("a supervised server", SLOW, () => {
+  // verifies: mcp.restart
   it.live("is started again, and what was in flight has failed", () =>
     scoped(Effect.gen(function*() {
       const client = yield* connect({}, { restart: { delay: "20 millis" } })

@@ -59,6 +59,7 @@ describe("pages", () => {
     "that never end": [(_, n) => ({ tools: [item(`t${n}`)], nextCursor: `c${n}` }), 100]
   }
   for (const [title, [page, read]] of Object.entries(endless)) {
+    // verifies: mcp.pages
     it.effect(`${title} yield what was read, with a warning`, () =>
       Effect.gen(function*() {
         const client = yield* (yield* paged(page)).connect()
@@ -197,6 +198,7 @@ describe("a list that was read", () => {
       assert.strictEqual(yield* listsOf(peer), 2)
     }))
 
+  // verifies: mcp.list-changed
   it.effect("follows its changes in the background, and says so when it has", () =>
     Effect.gen(function*() {
       const peer = yield* McpPeer.make({ tools: [{ definition: { name: "a" }, call: () => Effect.succeed("") }] })

@@ -187,6 +187,7 @@ describe("a mistake in an mcp.json", () => {
     ]
   }
   for (const [title, [text, line, path, detail]] of Object.entries(mistakes)) {
+    // verifies: mcp.config
     it.effect(`${title} is told with its line, its path and what was expected`, () =>
       Effect.gen(function*() {
         const error = yield* Effect.flip(parse(text))

@@ -41,6 +41,7 @@ const use = <A, E>(
   ))
 
 describe("several servers", SLOW, () => {
+  // verifies: mcp.isolation
   it.live("share a registry, and one that is broken costs the others nothing", () =>
     use(
       {

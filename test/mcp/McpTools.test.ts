@@ -56,6 +56,7 @@ describe("the name of a tool", () => {
         })))
   }
 
+  // verifies: mcp.names
   it.effect("is the same each time, and two never meet", () =>
     Effect.gen(function*() {
       const pairs = [["a", "b__c"], ["a__b", "c"], ["a_", "b"], ["a", "_b"], ["a b", "c"], ["a_b", "c"], ["a", "b c"], [
@@ -100,6 +101,7 @@ describe("what a tool may do", () => {
       () => ToolRegistry.ToolRegistry.use((registry) => registry.get("srv__t"))
     )
 
+  // verifies: mcp.permissions
   it.effect("is to be a tool of its server, and no more by the server's own word", () =>
     Effect.gen(function*() {
       const { definition } = yield* registered({})
@@ -320,6 +322,7 @@ describe("what a call answers", () => {
 })
 
 describe("the tools of a server", () => {
+  // verifies: mcp.follow
   it.effect("come and go with its list, all at once", () =>
     withTools({ tools: [tool("a"), tool("b")] }, {}, (peer) =>
       Effect.gen(function*() {

@@ -16,6 +16,7 @@ const methods = (peer: McpPeer.McpPeer) =>
 
 describe("which protocol is spoken", () => {
   for (const version of [...LEGACY, MODERN]) {
+    // verifies: mcp.negotiate
     it.effect(`${version} is found out`, () =>
       Effect.gen(function*() {
         const peer = yield* McpPeer.make({

@@ -63,6 +63,7 @@ const manners: Record<string, Script> = {
 describe("nothing is left of a server", SLOW, () => {
   for (const [how, wrap] of Object.entries(wrappers)) {
     for (const [manner, script] of Object.entries(manners)) {
+      // verifies: mcp.processes
       it.live(`that ${manner}, started ${how}, when its scope closes`, () =>
         scoped(Effect.gen(function*() {
           const { argument, mark } = marked(script)
@@ -228,6 +229,7 @@ describe("nothing is left of a server when our own process", SLOW, () => {
 })
 
 describe("what a server is given", SLOW, () => {
+  // verifies: mcp.environment
   it.live("is a short list of variables and what was configured, no more", () =>
     scoped(Effect.gen(function*() {
       process.env["AGCORE_TEST_SECRET"] = "do not pass on"

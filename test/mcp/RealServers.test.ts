@@ -49,6 +49,7 @@ describe("server-everything", SLOW, () => {
     "trigger-url-elicitation": { url: "https://example.com/form" }
   }
 
+  // verifies: mcp.real-servers
   it.live("every tool can be called", () =>
     scoped(Effect.gen(function*() {
       const client = yield* Effect.provide(server("everything", ["stdio"]), handlers)

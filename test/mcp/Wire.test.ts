@@ -43,6 +43,7 @@ describe("what arrives on standard output", SLOW, () => {
     ]
   }
   for (const [title, [script, kind]] of Object.entries(odd)) {
+    // verifies: mcp.tolerant
     it.live(`passes over ${title}, and says so`, () => works(script, kind))
   }
 
@@ -134,6 +135,7 @@ describe("an answer that is no answer", SLOW, () => {
 
 describe("a message over the limit", SLOW, () => {
   for (const [title, wire] of [["first", {}], ["last", { id: "last" }]] as const) {
+    // verifies: mcp.limits
     it.live(`fails the call it answers, and no other; its id comes ${title}`, () =>
       scoped(Effect.gen(function*() {
         const client = yield* connect({ wire }, { maxMessageBytes: 100_000, timeout: "20 seconds" })

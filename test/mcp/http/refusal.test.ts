@@ -14,6 +14,7 @@ const answering = (...ways: ReadonlyArray<Handler>): Handler => {
 
 const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
   describe(name, () => {
+    // verifies: mcp.http-refusals
     it.live("holds the status and a short beginning of the body", () =>
       Effect.gen(function*() {
         const server = yield* serve(answering(

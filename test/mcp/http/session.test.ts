@@ -277,6 +277,7 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
       const answered = (calls: ReadonlyArray<Visit>, id: string): Handler => (visit) =>
         visit.response.end(visit.events(`id: ${id}\n${calls.at(-1)!.answer({ text: "late" })}`))
 
+      // verifies: mcp.http-sessions
       it.live("is taken up with Last-Event-ID after the pause the server asked for", () =>
         Effect.gen(function*() {
           const calls: Array<Visit> = []
