@@ -21,6 +21,7 @@ const RUNTIME_KEYS: ReadonlySet<string> = new Set([
   Tracer.DisablePropagation.key,
   Tracer.CurrentTraceLevel.key,
   Tracer.MinimumTraceLevel.key,
+  // The call's own, by its key: this folder imports from no other.
   "agcore/tools/ToolContext"
 ])
 

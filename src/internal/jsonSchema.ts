@@ -9,6 +9,8 @@ import { Ajv, type ErrorObject, type Options } from "ajv"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
+import { exceedsDepth } from "./depth.ts"
+import { messageOf } from "./text.ts"
 
 /** Returns what is wrong with a value, or `undefined` if it fits. */
 export type Validate = (value: unknown) => string | undefined
@@ -48,7 +50,7 @@ export const compile = (schema: unknown): Result.Result<Validate, string> => {
       const validate = dialect.make({ ...OPTIONS, meta: false }).compile<unknown>(target)
       return (value: unknown) => validate(value) ? undefined : describe(validate.errors)
     },
-    catch: (cause) => cause instanceof Error ? cause.message : String(cause)
+    catch: messageOf
   })
 }
 
@@ -63,17 +65,6 @@ const DRAFT_2020 = makeDialect((options) => new Ajv2020(options))
 
 const isDraft07 = ({ $schema }: { readonly $schema?: unknown }): boolean =>
   typeof $schema === "string" && /^https?:\/\/json-schema\.org\/draft-0[67]\/schema#?$/.test($schema)
-
-/** Whether JSON nests deeper than `limit`; itself iterative, so that depth cannot hurt it. */
-export const exceedsDepth = (value: unknown, limit: number): boolean => {
-  let level = new Set([value].filter(Predicate.isObjectOrArray))
-  for (let depth = 0; level.size > 0; depth++) {
-    if (depth >= limit) return true
-    // A set: what is not JSON may hold an object many times over.
-    level = new Set(Array.from(level).flatMap(Object.values).filter(Predicate.isObjectOrArray))
-  }
-  return false
-}
 
 const describe = (errors: ReadonlyArray<ErrorObject> | null | undefined): string =>
   (errors ?? []).slice(0, MAX_PROBLEMS).map((error) => {

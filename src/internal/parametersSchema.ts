@@ -5,13 +5,15 @@ import type * as JsonSchema from "effect/JsonSchema"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { exceedsDepth, MAX_SCHEMA_DEPTH } from "./jsonSchema.ts"
+import { exceedsDepth } from "./depth.ts"
+import { MAX_SCHEMA_DEPTH } from "./jsonSchema.ts"
+import { messageOf } from "./text.ts"
 
 /** Describes what a schema's JSON form looks like; fails with why it cannot be offered. */
 export const fromSchema = (schema: Schema.Constraint): Result.Result<JsonSchema.JsonSchema, string> =>
   Result.try({
     try: () => Schema.toJsonSchemaDocument(Schema.toCodecJson(schema)),
-    catch: (cause) => cause instanceof Error ? cause.message : String(cause)
+    catch: messageOf
   }).pipe(
     Result.flatMap(({ definitions, schema }) => {
       const root = resolveRoot(schema, definitions)

@@ -10,9 +10,9 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { excerpt } from "../internal/text.ts"
+import { excerpt, messageOf } from "../internal/text.ts"
 
-const TypeId = "~agcore/ToolError" as const
+const TypeId = "~agcore/tools/ToolError" as const
 
 /** How much of a foreign description is repeated in a message to the model. */
 const MAX_DETAIL_CHARACTERS = 1_000
@@ -62,10 +62,10 @@ export class ExecutionFailed
       case "failure":
         return `failed: ${excerpt(toText(this.failure), MAX_DETAIL_CHARACTERS)}`
       case "defect":
-        return `failed unexpectedly: ${excerpt(describe(this.cause), MAX_DETAIL_CHARACTERS)}`
+        return `failed unexpectedly: ${excerpt(messageOf(this.cause), MAX_DETAIL_CHARACTERS)}`
       case "result":
         return `answered with a value that does not fit its schema: ${
-          excerpt(describe(this.cause), MAX_DETAIL_CHARACTERS)
+          excerpt(messageOf(this.cause), MAX_DETAIL_CHARACTERS)
         }`
     }
   }
@@ -364,5 +364,3 @@ export const isToolError = (u: unknown): u is ToolError => Predicate.hasProperty
 // =============================================================================
 
 const toText = (json: unknown): string => typeof json === "string" ? json : JSON.stringify(json) ?? ""
-
-const describe = (cause: unknown): string => cause instanceof Error ? cause.message : String(cause)

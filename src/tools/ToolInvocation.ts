@@ -51,7 +51,7 @@ export class ToolInvocation extends Schema.Class<ToolInvocation>("agcore/tools/T
   result: Schema.Json,
   /** Text and files that a model is shown in place of `result`. */
   modelOutput: Schema.optionalKey(Schema.Array(Prompt.ToolModelOutputPart)),
-  /** Whether `result` or `modelOutput` was cut. */
+  /** Whether what a model is shown was cut: `modelOutput`, or `result` where there is none. */
   truncated: Schema.Boolean,
   /** How long the tool ran; 0 if it never started. */
   durationMillis: Schema.Finite

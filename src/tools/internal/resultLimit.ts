@@ -4,7 +4,7 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import type * as Schema from "effect/Schema"
-import { cutBytes, fitsBytes } from "../../internal/text.ts"
+import { cutBytes } from "../../internal/text.ts"
 
 export interface Limited {
   readonly result: Schema.Json
@@ -20,37 +20,28 @@ export const limit = (
 ): Limited => {
   const maxBytes = maxResultBytes > 0 ? Math.floor(maxResultBytes) : 0
   const text = typeof value === "string" ? value : JSON.stringify(value)
-  const whole = fitsBytes(text, maxBytes)
+  const { kept, missingBytes } = cutBytes(text, maxBytes)
   const parts = modelOutput === undefined ? undefined : limitParts(modelOutput, maxBytes)
   return {
-    result: whole ? value : cut(text, maxBytes),
+    result: missingBytes === 0 ? value : mark(kept, missingBytes),
     modelOutput: parts?.parts,
-    truncated: parts === undefined ? !whole : parts.truncated
+    truncated: parts === undefined ? missingBytes > 0 : parts.truncated
   }
-}
-
-const cut = (text: string, maxBytes: number): string => {
-  const { kept, missingBytes } = cutBytes(text, maxBytes)
-  return `${kept}\n[truncated: ${missingBytes} more bytes]`
 }
 
 const limitParts = (parts: ReadonlyArray<Prompt.ToolModelOutputPart>, maxBytes: number) => {
   let left = maxBytes
   let truncated = false
-  return {
-    parts: parts.map((part) => {
-      if (part.type !== "text") return part
-      const room = Math.max(0, left)
-      if (fitsBytes(part.text, room)) {
-        left -= new TextEncoder().encode(part.text).length
-        return part
-      }
-      truncated = true
-      left = 0
-      return Prompt.makePart("text", { text: cut(part.text, room), options: part.options })
-    }),
-    get truncated() {
-      return truncated
-    }
-  }
+  const limited = parts.map((part) => {
+    if (part.type !== "text") return part
+    const { kept, keptBytes, missingBytes } = cutBytes(part.text, left)
+    left -= keptBytes
+    if (missingBytes === 0) return part
+    truncated = true
+    left = 0
+    return Prompt.makePart("text", { text: mark(kept, missingBytes), options: part.options })
+  })
+  return { parts: limited, truncated }
 }
+
+const mark = (kept: string, missingBytes: number): string => `${kept}\n[truncated: ${missingBytes} more bytes]`

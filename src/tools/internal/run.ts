@@ -86,7 +86,9 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
 /** The record of a failed call whose explanation keeps to the limit too. */
 export const failedWithin = (
   maxBytes: number,
-  ...[call, reason, durationMillis]: Parameters<typeof failed>
+  call: ToolCall,
+  reason: ToolErrorReason,
+  durationMillis: number = 0
 ): ToolInvocation => {
   const invocation = failed(call, reason, durationMillis)
   const { result, truncated } = ResultLimit.limit(invocation.result, undefined, maxBytes)
