@@ -286,9 +286,9 @@ export const layerCheck = <E = never, R = never>(
 ): Layer.Layer<PermissionPolicy, never, R> =>
   Layer.effect(
     PermissionPolicy,
-    Effect.contextWith((context: Context.Context<R>) => {
+    Effect.map(Effect.context<R>(), (context) => {
       const withServices = HandlerContext.provider(context)
-      return Effect.succeed({
+      return {
         check: (request) =>
           withServices<Decision, E, never>(Effect.suspend(() => check(request))).pipe(
             Effect.catchCause((cause) =>
@@ -298,6 +298,6 @@ export const layerCheck = <E = never, R = never>(
               )
             )
           )
-      })
+      }
     })
   )

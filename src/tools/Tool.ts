@@ -20,13 +20,13 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import * as HandlerContext from "../internal/handlerContext.ts"
 import * as Validator from "../internal/jsonSchema.ts"
 import * as ParametersSchema from "../internal/parametersSchema.ts"
+import { implementation } from "./internal/implementation.ts"
 import type { Permission } from "./Permission.ts"
 import type { ToolContext } from "./ToolContext.ts"
-import { ExecutionFailed, InvalidArguments, isToolError, ToolError } from "./ToolError.ts"
-import * as ToolOutput from "./ToolOutput.ts"
+import type { ToolError } from "./ToolError.ts"
+import type * as ToolOutput from "./ToolOutput.ts"
 
 const TypeId = "~agcore/tools/Tool" as const
 
@@ -313,24 +313,9 @@ export const Service = <Self = never>(): <
   const key: ServiceKey<Name> = `agcore/tools/Tool/${name}#${nextServiceId++}`
   const service = Context.Service<Self, Implementation>()(key)
 
+  const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(parameters))
   const implement = <R>(handler: Handler<Parameters, Success, Failure, R>) =>
-    Effect.contextWith((context: Context.Context<Captured<R> | SchemaServices<Parameters, Success, Failure>>) =>
-      Effect.succeed(makeImplementation<
-        Parameters["Type"],
-        Success["Type"],
-        Success,
-        Failure,
-        Captured<R> | SchemaServices<Parameters, Success, Failure>
-      >({
-        name,
-        decode: Schema.decodeUnknownEffect(Schema.toCodecJson(parameters)),
-        success,
-        failure,
-        exclusive: options.exclusive,
-        handler: splitServices(handler),
-        context
-      }))
-    )
+    implementation({ name, decode, success, failure, exclusive: options.exclusive, handler })
 
   const statics: Omit<ServiceClass<Self, Name, Parameters, Success, Failure>, keyof typeof service> = {
     [TypeId]: TypeId,
@@ -418,28 +403,19 @@ export const dynamic = <R = never, Failure extends Schema.Constraint = Schema.Ne
       : Result.isFailure(validate) && !unchecked
       ? validate.failure
       : undefined,
-    implementation: Effect.contextWith((context: Context.Context<Captured<R> | Failure["EncodingServices"]>) =>
-      Effect.succeed(makeImplementation<
-        Readonly<Record<string, unknown>>,
-        Schema.Json,
-        typeof Schema.Json,
-        Failure,
-        Captured<R> | Failure["EncodingServices"]
-      >({
-        name: options.name,
-        decode: (args) => {
-          if (!Predicate.isObject(args)) return Effect.fail({ message: "expected an object" })
-          const issue = Result.isSuccess(validate) ? validate.success(args) : undefined
-          return issue === undefined ? Effect.succeed(args) : Effect.fail({ message: issue })
-        },
-        success: Schema.Json,
-        // The default of the type parameter is exactly this schema.
-        failure: (options.failure ?? Schema.Never) as Failure,
-        exclusive: options.exclusive,
-        handler: splitServices(options.handler),
-        context
-      }))
-    )
+    implementation: implementation({
+      name: options.name,
+      decode: (args) => {
+        if (!Predicate.isObject(args)) return Effect.fail({ message: "expected an object" })
+        const issue = Result.isSuccess(validate) ? validate.success(args) : undefined
+        return issue === undefined ? Effect.succeed(args) : Effect.fail({ message: issue })
+      },
+      success: Schema.Json,
+      // The default of the type parameter is exactly this schema.
+      failure: (options.failure ?? Schema.Never) as Failure,
+      exclusive: options.exclusive,
+      handler: options.handler
+    })
   }
 }
 
@@ -478,62 +454,3 @@ const makeDefinition = <const Name extends string>(
   // A limit that is none shows where it is written, not when the tool is called.
   timeout: options.timeout === undefined ? undefined : Duration.fromInputUnsafe(options.timeout)
 })
-
-// What a handler needs is what it captures and what its call brings: TypeScript
-// does not see that excluding a type and adding it again changes nothing.
-const splitServices = <A, B, E, R>(
-  handler: (parameters: A) => Effect.Effect<B, E, R>
-): (parameters: A) => Effect.Effect<B, E, Captured<R> | CallServices> =>
-  handler as (parameters: A) => Effect.Effect<B, E, Captured<R> | CallServices>
-
-const makeImplementation = <A, B, Success extends Schema.Constraint, Failure extends Schema.Constraint, R>(
-  options: {
-    readonly name: string
-    readonly decode: (args: unknown) => Effect.Effect<A, { readonly message: string }, R>
-    readonly success: Success
-    readonly failure: Failure
-    readonly exclusive: string | ((parameters: A) => string) | undefined
-    readonly handler: (
-      parameters: A
-    ) => Effect.Effect<B | ToolOutput.Final<B>, Failure["Type"] | ToolError, R | CallServices>
-    readonly context: Context.Context<R | Success["EncodingServices"] | Failure["EncodingServices"]>
-  }
-): Implementation => {
-  const withServices = HandlerContext.provider(options.context)
-  const encodeSuccess = Schema.encodeUnknownEffect(Schema.toCodecJson(options.success))
-  const encodeFailure = Schema.encodeUnknownEffect(Schema.toCodecJson(options.failure))
-
-  const fail = (reason: ExecutionFailed | InvalidArguments) => new ToolError({ toolName: options.name, reason })
-  const unfit = (cause: unknown) => fail(new ExecutionFailed({ origin: "result", cause }))
-
-  const tellFailure = (error: ToolError | Failure["Type"]) =>
-    isToolError(error)
-      ? Effect.fail(error)
-      : encodeFailure(error).pipe(
-        Effect.mapError(unfit),
-        Effect.flatMap((failure) => Effect.fail(fail(new ExecutionFailed({ origin: "failure", failure }))))
-      )
-
-  const run = (parameters: A) =>
-    Effect.suspend(() => options.handler(parameters)).pipe(
-      Effect.catch(tellFailure),
-      Effect.flatMap((answer) => {
-        const output: ToolOutput.Final<unknown> = ToolOutput.isFinal(answer) ? answer : ToolOutput.final(answer)
-        return encodeSuccess(output.value).pipe(
-          Effect.map((value) => ({ ...output, value })),
-          Effect.mapError(unfit)
-        )
-      })
-    )
-
-  return {
-    prepare: (args) =>
-      withServices<A, { readonly message: string }, never>(options.decode(args)).pipe(
-        Effect.mapError(({ message }) => fail(new InvalidArguments({ issue: message, input: args }))),
-        Effect.map((parameters) => ({
-          exclusivityKey: typeof options.exclusive === "function" ? options.exclusive(parameters) : options.exclusive,
-          run: withServices<ToolOutput.Final<Schema.Json>, ToolError, CallServices>(run(parameters))
-        }))
-      )
-  }
-}

@@ -40,7 +40,7 @@ export const NeedsApproval: Permission.Permission = Permission.custom("needs-app
  * import { Effect, Layer, Schema } from "effect"
  * import { Tool, Toolkit } from "effect/ai"
  *
- * const Math = Toolkit.make(
+ * const Numbers = Toolkit.make(
  *   Tool.make("double", {
  *     description: "Doubles a number",
  *     parameters: Schema.Struct({ value: Schema.Finite }),
@@ -48,15 +48,15 @@ export const NeedsApproval: Permission.Permission = Permission.custom("needs-app
  *   })
  * )
  *
- * const MathLive = Math.toLayer({ double: ({ value }) => Effect.succeed(value * 2) })
+ * const NumbersLive = Numbers.toLayer({ double: ({ value }) => Effect.succeed(value * 2) })
  *
  * const program = Effect.gen(function*() {
  *   const registry = yield* ToolRegistry.ToolRegistry
- *   yield* registry.registerAll(yield* ToolkitBridge.fromToolkit(Math))
+ *   yield* registry.registerAll(yield* ToolkitBridge.fromToolkit(Numbers))
  *   const invocation = yield* registry.invoke({ id: "1", name: "double", params: { value: 21 } })
  *   return invocation.output
  * }).pipe(
- *   Effect.provide([MathLive, ToolRegistry.layer().pipe(Layer.provide(PermissionPolicy.layer()))])
+ *   Effect.provide([NumbersLive, ToolRegistry.layer().pipe(Layer.provide(PermissionPolicy.layer()))])
  * )
  *
  * await Effect.runPromise(program) // => 42

@@ -2,14 +2,12 @@
  * The state of a registry: an immutable set of tools, and the snapshot made of
  * it once per revision.
  */
-import * as AiTool from "effect/ai/Tool"
-import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
-import type { Definition, Implementation } from "../Tool.ts"
-import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
+import type * as Effect from "effect/Effect"
+import type { Implementation } from "../Tool.ts"
+import type { ToolCall } from "../ToolInvocation.ts"
 import type { RegistryChange } from "../ToolRegistry.ts"
-import type { Admission, InvokeOptions, RegistryToolkit, ToolEntry, ToolFilter, ToolSnapshot } from "../ToolSnapshot.ts"
+import type { Admission, InvokeOptions, ToolEntry, ToolFilter, ToolSnapshot } from "../ToolSnapshot.ts"
+import { makeToolkit } from "./toolkit.ts"
 
 export interface Item extends ToolEntry {
   readonly implementation: Implementation
@@ -116,58 +114,3 @@ const matches = (filter: ToolFilter, { definition, name }: ToolEntry): boolean =
   (filter.tags?.some((tag) => definition.tags.includes(tag)) ?? true) &&
   (filter.categories?.some((category) => category === definition.category) ?? true) &&
   (filter.where?.(definition) ?? true)
-
-// -----------------------------------------------------------------------------
-// The snapshot as an effect/ai toolkit
-// -----------------------------------------------------------------------------
-
-const makeToolkit = (snapshot: ToolSnapshot): RegistryToolkit => {
-  const tools: Record<string, RegistryToolkit["tools"][string]> = Object.create(null)
-  for (const entry of snapshot.entries) tools[entry.name] = toAiTool(entry.definition)
-
-  return {
-    tools,
-    handle: (name, params, toolCallId) =>
-      Effect.succeed(Stream.fromEffect(
-        Effect.flatMap(
-          snapshot.admit({ id: toolCallId ?? name, name, params }),
-          (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run()
-        ).pipe(Effect.map(toHandlerResult))
-      ))
-  }
-}
-
-const toHandlerResult = (invocation: ToolInvocation): AiTool.HandlerResult<AiTool.Any> => ({
-  result: invocation.result,
-  encodedResult: invocation.result,
-  isFailure: invocation.isFailure,
-  preliminary: false,
-  ...(invocation.isFailure ? { failureOrigin: "handler" as const } : undefined),
-  ...(invocation.modelOutput === undefined ? undefined : { modelOutput: invocation.modelOutput })
-})
-
-// Failures are results that the model reads, so the toolkit never fails.
-const toAiTool = (definition: Definition): RegistryToolkit["tools"][string] =>
-  AiTool.dynamic(definition.name, {
-    description: definition.description,
-    parameters: definition.inputSchema,
-    success: Schema.Json,
-    failure: Schema.Json,
-    failureMode: "return"
-  })
-    .annotate(AiTool.Readonly, definition.readonly)
-    .annotate(AiTool.Destructive, definition.destructive)
-    .annotate(AiTool.Idempotent, definition.idempotent)
-    .annotate(AiTool.OpenWorld, definition.openWorld)
-    .annotate(AiTool.Strict, isStrict(definition.inputSchema) ? undefined : false)
-
-// Providers that default to strict schemas refuse objects that leave anything open.
-const isStrict = (schema: unknown): boolean => {
-  if (typeof schema !== "object" || schema === null) return true
-  if ("properties" in schema && typeof schema.properties === "object" && schema.properties !== null) {
-    const required = "required" in schema && Array.isArray(schema.required) ? schema.required : []
-    if (!("additionalProperties" in schema) || schema.additionalProperties !== false) return false
-    if (!Object.keys(schema.properties).every((key) => required.includes(key))) return false
-  }
-  return Object.values(schema).every(isStrict)
-}
