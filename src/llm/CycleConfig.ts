@@ -83,11 +83,11 @@ export type ErrorPolicy = { readonly [Reason in ToolErrorReason["_tag"]]: "tell"
 export interface CycleConfig<R = never> {
   /** How often one submit may ask the model; the last time may still answer. Default 10. */
   readonly maxTurns?: number | undefined
-  /** Limit of one run of a tool, unless the tool has its own. Default 60 seconds. */
+  /** Limit of one run of a tool, unless the tool has its own. Default: `ToolSettings.Timeout`, 60 seconds. */
   readonly toolTimeout?: Duration.Input | undefined
-  /** How many calls of a turn run at a time. Default: all of them. */
+  /** How many calls of a turn run at a time, at least 1. Default: all of them. */
   readonly toolConcurrency?: number | "unbounded" | undefined
-  /** What the model is told of one result at the most. Default 64 KiB. */
+  /** What the model is told of one result at the most. Default: `ToolSettings.MaxResultBytes`, 64 KiB. */
   readonly maxToolResultBytes?: number | undefined
   /** When to ask again after a retryable failure of the model. Default: `defaultRetry`. */
   readonly retry?: Schedule.Schedule<unknown, AiError.AiError> | undefined

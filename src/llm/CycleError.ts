@@ -12,6 +12,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { ToolError } from "../tools/ToolError.ts"
 import { ToolInvocation } from "../tools/ToolInvocation.ts"
+import { NO_USAGE } from "./internal/usage.ts"
 
 const TypeId = "~agcore/llm/CycleError" as const
 
@@ -176,12 +177,7 @@ export class CycleError extends Schema.TaggedError<CycleError>("agcore/llm/Cycle
  * @since 0.1.0
  */
 export const make = (reason: CycleErrorReason): CycleError =>
-  new CycleError({
-    reason,
-    turns: 0,
-    usage: new Response.Usage({ inputTokens: {}, outputTokens: {} }),
-    invocations: []
-  })
+  new CycleError({ reason, turns: 0, usage: NO_USAGE, invocations: [] })
 
 /**
  * Returns whether a value is a `CycleError`.

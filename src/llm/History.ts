@@ -134,7 +134,8 @@ export const append = (self: History, messages: ReadonlyArray<Prompt.Message>): 
         const results = resultsOf(messages, position)
         const take = (call: Prompt.ToolCallPart): Answer => {
           const found = results.findIndex((result) => result.id === call.id)
-          return found === -1 ? LOST : results.splice(found, 1)[0]!
+          const [result = LOST] = found === -1 ? [] : results.splice(found, 1)
+          return result
         }
         const turn = makeTurn(message.content, ++turns, callIds, take)
         callIds = turn.callIds
@@ -180,10 +181,13 @@ export const draft = (self: History, draft: Draft): History => ({ ...close(self)
  * @category combinators
  * @since 0.1.0
  */
-export const settle = (self: History, index: number, answer: Answer): History =>
-  isOpenTurn(self.open) && index in self.open.calls
-    ? { ...self, open: { ...self.open, calls: self.open.calls.with(index, { ...self.open.calls[index]!, answer }) } }
+export const settle = (self: History, index: number, answer: Answer): History => {
+  const calls = openCalls(self)
+  const call = calls[index]?.call
+  return isOpenTurn(self.open) && call !== undefined
+    ? { ...self, open: { ...self.open, calls: calls.with(index, { call, answer }) } }
     : self
+}
 
 // =============================================================================
 // Destructors

@@ -183,14 +183,15 @@ const randomSessionId = Effect.map(
 
 // The functions of a configuration keep the services they were made with, as
 // the handlers of tools do.
-const provided = <R>(config: CycleConfig<R>): Effect.Effect<CycleConfig, never, R> =>
-  Effect.contextWith((context: Context.Context<R>) => {
-    const { compaction, prepareTurn, ...rest } = config
+const provided = <R>(
+  { compaction, prepareTurn, ...rest }: CycleConfig<R>
+): Effect.Effect<CycleConfig, never, R> =>
+  Effect.map(Effect.context<R>(), (context) => {
     const withServices = HandlerContext.provider(context)
-    return Effect.succeed({
+    return {
       ...rest,
       prepareTurn: prepareTurn && ((state) => withServices<TurnOptions, never, never>(prepareTurn(state))),
       compaction: compaction &&
         ((state) => withServices<ReadonlyArray<Prompt.Message> | undefined, never, never>(compaction(state)))
-    })
+    }
   })

@@ -13,9 +13,9 @@ import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
 import * as PubSub from "effect/PubSub"
 import type * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import * as Names from "../internal/names.ts"
+import { makePermits } from "../internal/permits.ts"
 import { makeAdmit } from "./internal/admit.ts"
 import * as Catalogue from "./internal/catalogue.ts"
 import * as Stats from "./internal/stats.ts"
@@ -123,7 +123,7 @@ export interface ToolView {
   readonly invokeAll: (
     calls: ReadonlyArray<ToolCall>,
     options?: InvokeOptions & {
-      /** How many run at a time. Default: no limit. */
+      /** How many run at a time, at least 1. Default: no limit. */
       readonly concurrency?: number | "unbounded" | undefined
     }
   ) => Effect.Effect<ReadonlyArray<ToolInvocation>>
@@ -327,12 +327,10 @@ const makeView = (
       calls,
       (call, index) => tools.admit({ ...call, index: call.index ?? index }, options)
     )
-    const beside = typeof options?.concurrency === "number"
-      ? { permits: yield* Semaphore.make(options.concurrency >= 1 ? options.concurrency : 1) }
-      : undefined
+    const permits = yield* makePermits(options?.concurrency)
     return yield* Effect.forEach(
       admissions,
-      (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run(beside),
+      (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run({ permits }),
       { concurrency: "unbounded" }
     )
   })

@@ -5,6 +5,7 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import type { Draft } from "../History.ts"
+import { NO_USAGE } from "./usage.ts"
 
 /** A response that has ended. */
 export interface Answer {
@@ -28,8 +29,6 @@ interface Block {
   metadata: Response.ProviderMetadata
   ended: boolean
 }
-
-export const NO_USAGE: Response.Usage = new Response.Usage({ inputTokens: {}, outputTokens: {} })
 
 export const gather = (): Gathering => {
   const parts: Array<Response.AnyPart | Block> = []

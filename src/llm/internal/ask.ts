@@ -59,7 +59,7 @@ export const open = (
   return again(attempt, config)
 }
 
-// Calls come back unchecked and are ours to admit; effect/ai never runs one.
+// Calls come back unchecked, to be admitted here; effect/ai never runs one.
 const options = (request: Request) => ({
   prompt: request.prompt,
   disableToolCallResolution: true as const,

@@ -4,7 +4,7 @@
  */
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Prompt from "effect/ai/Prompt"
-import * as Response from "effect/ai/Response"
+import type * as Response from "effect/ai/Response"
 import * as Effect from "effect/Effect"
 import type * as Ref from "effect/Ref"
 import type { ToolInvocation } from "../../tools/ToolInvocation.ts"
@@ -13,7 +13,7 @@ import { type CycleConfig, defaultMaxTurns, type ErrorPolicy, type TurnState } f
 import { CycleError, type CycleErrorReason } from "../CycleError.ts"
 import type { CycleEvent } from "../CycleEvent.ts"
 import * as History from "../History.ts"
-import { NO_USAGE } from "./answer.ts"
+import { NO_USAGE } from "./usage.ts"
 
 /** A conversation. Only the submit whose turn it is writes to it. */
 export interface Conversation {
@@ -86,25 +86,3 @@ export const turnState = (submit: Submit, turn: number): TurnState => ({
 
 export const fail = (submit: Submit, reason: CycleErrorReason): CycleError =>
   new CycleError({ reason, turns: submit.turns, usage: submit.usage, invocations: submit.invocations })
-
-/** Input and output tokens; what a provider does not tell counts as none. */
-export const totalTokens = (usage: Response.Usage): number =>
-  (usage.inputTokens.total ?? 0) + (usage.outputTokens.total ?? 0)
-
-export const addUsage = (a: Response.Usage, b: Response.Usage): Response.Usage =>
-  new Response.Usage({
-    inputTokens: {
-      uncached: add(a.inputTokens.uncached, b.inputTokens.uncached),
-      total: add(a.inputTokens.total, b.inputTokens.total),
-      cacheRead: add(a.inputTokens.cacheRead, b.inputTokens.cacheRead),
-      cacheWrite: add(a.inputTokens.cacheWrite, b.inputTokens.cacheWrite)
-    },
-    outputTokens: {
-      total: add(a.outputTokens.total, b.outputTokens.total),
-      text: add(a.outputTokens.text, b.outputTokens.text),
-      reasoning: add(a.outputTokens.reasoning, b.outputTokens.reasoning)
-    }
-  })
-
-const add = (a: number | undefined, b: number | undefined): number | undefined =>
-  a === undefined ? b : b === undefined ? a : a + b

@@ -1,8 +1,8 @@
 /*
- * What follows from a response. The one place that knows which finish reasons
- * mean what.
+ * What follows from a response.
  */
 import type * as Response from "effect/ai/Response"
+import { isComplete } from "../../internal/finishReason.ts"
 import type { NotExecuted } from "../../tools/ToolError.ts"
 import { BudgetExceeded, type CycleErrorReason, IncompleteResponse, MaxTurnsExceeded } from "../CycleError.ts"
 
@@ -16,12 +16,6 @@ export type Decision =
   /** Its calls, if any, must not run. */
   | { readonly _tag: "Fail"; readonly reason: CycleErrorReason; readonly why: NotExecuted["why"] }
 
-/** Finish reasons of a response that is whole; many servers say `stop` where there are calls. */
-const COMPLETE: ReadonlySet<Response.FinishReason> = new Set(["tool-calls", "stop", "other"])
-
-/** Finish reasons of an answer that may be shown, although not always whole. */
-const ANSWER: ReadonlySet<Response.FinishReason> = new Set([...COMPLETE, "length", "content-filter"])
-
 export const decide = (response: {
   readonly hasCalls: boolean
   /** `unknown` where the response did not say. */
@@ -32,8 +26,8 @@ export const decide = (response: {
   readonly budget: number | undefined
 }): Decision => {
   const { budget, finishReason, hasCalls, maxTurns, turn, usedTokens } = response
-  if (!hasCalls && ANSWER.has(finishReason)) return { _tag: "Done" }
-  const goesOn = hasCalls ? COMPLETE.has(finishReason) : finishReason === "pause"
+  if (!hasCalls && isAnswer(finishReason)) return { _tag: "Done" }
+  const goesOn = hasCalls ? isComplete(finishReason) : finishReason === "pause"
   if (!goesOn) return { _tag: "Fail", reason: new IncompleteResponse({ finishReason }), why: "incomplete" }
   if (turn >= maxTurns) return { _tag: "Fail", reason: new MaxTurnsExceeded({ maxTurns }), why: "turnLimit" }
   if (budget !== undefined && usedTokens >= budget) {
@@ -41,3 +35,7 @@ export const decide = (response: {
   }
   return { _tag: hasCalls ? "RunCalls" : "AskAgain" }
 }
+
+// It may be shown, although it is not always whole.
+const isAnswer = (reason: Response.FinishReason): boolean =>
+  isComplete(reason) || reason === "length" || reason === "content-filter"

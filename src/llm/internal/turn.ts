@@ -6,7 +6,8 @@ import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Semaphore from "effect/Semaphore"
+import type * as Semaphore from "effect/Semaphore"
+import { makePermits } from "../../internal/permits.ts"
 import type { Definition } from "../../tools/Tool.ts"
 import { NotExecuted, NotFound, ToolError, type ToolErrorReason } from "../../tools/ToolError.ts"
 import { failed, type ToolCall, type ToolInvocation } from "../../tools/ToolInvocation.ts"
@@ -31,18 +32,10 @@ import {
 import { CycleResponse } from "../CycleResponse.ts"
 import * as History from "../History.ts"
 import type { Answer } from "./answer.ts"
-import {
-  addUsage,
-  closeHistory,
-  type Conversation,
-  fail,
-  type Submit,
-  systemMessages,
-  totalTokens,
-  turnState
-} from "./conversation.ts"
+import { closeHistory, type Conversation, fail, type Submit, systemMessages, turnState } from "./conversation.ts"
 import { decide, type Decision } from "./decide.ts"
 import * as Telemetry from "./telemetry.ts"
+import { addUsage, totalTokens } from "./usage.ts"
 
 /** What the model is asked in one turn. */
 export interface Request {
@@ -73,7 +66,7 @@ const AGAIN: Next = { _tag: "Again" }
 // Prepare
 // -----------------------------------------------------------------------------
 
-export const prepare = Effect.fnUntraced(function*(submit: Submit) {
+export const prepare = Effect.fnUntraced(function*(submit: Submit): Effect.fn.Return<Request> {
   const { config, model, tools } = submit.conversation
   const turn = submit.turns + 1
   if (config.compaction !== undefined) {
@@ -87,14 +80,13 @@ export const prepare = Effect.fnUntraced(function*(submit: Submit) {
     : yield* config.prepareTurn(turnState(submit, turn))
   const toolChoice = options.toolChoice ?? (turn === 1 ? config.toolChoice : relax(config.toolChoice)) ?? "auto"
   const system = options.system === undefined ? submit.conversation.system : systemMessages(options.system)
-  const request: Request = {
+  return {
     prompt: Prompt.fromMessages([...system, ...closeHistory(submit.conversation)]),
     toolChoice,
     tools: submit.withTools ? offered(yield* tools.snapshot, options.tools, toolChoice) : undefined,
     model: options.model ?? model,
     context: options.context ?? Context.empty()
   }
-  return request
 })
 
 const offered = (
@@ -121,7 +113,11 @@ const relax = (choice: ToolChoice | undefined): ToolChoice | undefined => {
 // -----------------------------------------------------------------------------
 
 /** Puts a response into the history and decides about its calls; none runs yet. */
-export const conclude = Effect.fnUntraced(function*(submit: Submit, request: Request, answer: Answer) {
+export const conclude = Effect.fnUntraced(function*(
+  submit: Submit,
+  request: Request,
+  answer: Answer
+): Effect.fn.Return<Concluded> {
   const { conversation } = submit
   conversation.history = History.respond(conversation.history, answer.content, () => NOT_EXECUTED)
   submit.turns++
@@ -149,14 +145,13 @@ export const conclude = Effect.fnUntraced(function*(submit: Submit, request: Req
     settleCall(conversation, admission.invocation)
     return new ToolCallRejected({ ...about, error: new ToolError({ toolName: call.name, reason: admission.reason }) })
   })
-  const concluded: Concluded = {
+  return {
     events: [...events, new TurnComplete({ turn, reason: answer.finishReason, usage: answer.usage })],
     settle: Effect.map(runAll(submit, admissions), (invocations) => {
       submit.invocations.push(...invocations)
       return next(invocations)
     })
   }
-  return concluded
 })
 
 const NOT_EXECUTED: History.Answer = {
@@ -181,19 +176,19 @@ const verdict = Effect.fnUntraced(function*(
   answer: Answer,
   calls: ReadonlyArray<ToolCall>,
   decision: Decision
-) {
+): Effect.fn.Return<Verdict> {
   const { config, errorPolicy } = submit.conversation
   const failing = (reason: CycleErrorReason) => (): Next => ({ _tag: "Fail", error: fail(submit, reason) })
   const done = (): Next => ({ _tag: "Done", response: respond(submit, answer) })
 
   switch (decision._tag) {
     case "Done":
-      return { admissions: [], next: done } satisfies Verdict
+      return { admissions: [], next: done }
     case "AskAgain":
-      return { admissions: [], next: () => AGAIN } satisfies Verdict
+      return { admissions: [], next: () => AGAIN }
     case "Fail": {
       const why = new NotExecuted({ why: decision.why })
-      return { admissions: calls.map((call) => reject(call, why)), next: failing(decision.reason) } satisfies Verdict
+      return { admissions: calls.map((call) => reject(call, why)), next: failing(decision.reason) }
     }
     case "RunCalls": {
       const admissions = yield* Effect.forEach(calls, (call) => admit(submit, request, call))
@@ -203,7 +198,7 @@ const verdict = Effect.fnUntraced(function*(
         return {
           admissions: admissions.map((it) => it._tag === "Rejected" ? it : reject(it.call, why)),
           next: failing(new ToolFailed({ error: fatal }))
-        } satisfies Verdict
+        }
       }
       return {
         admissions,
@@ -212,7 +207,7 @@ const verdict = Effect.fnUntraced(function*(
           if (error !== undefined) return failing(new ToolFailed({ error }))()
           return config.stopWhen?.(turnState(submit, submit.turns)) === true ? done() : AGAIN
         }
-      } satisfies Verdict
+      }
     }
   }
 })
@@ -248,8 +243,7 @@ const respond = (submit: Submit, answer: Answer): CycleResponse =>
 // -----------------------------------------------------------------------------
 
 const runAll = Effect.fnUntraced(function*(submit: Submit, admissions: ReadonlyArray<Admission>) {
-  const { toolConcurrency } = submit.conversation.config
-  const permits = typeof toolConcurrency === "number" ? yield* Semaphore.make(Math.max(1, toolConcurrency)) : undefined
+  const permits = yield* makePermits(submit.conversation.config.toolConcurrency)
   return yield* Effect.forEach(
     admissions,
     (admission) =>

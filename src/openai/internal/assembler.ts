@@ -8,6 +8,7 @@
 import type * as Response from "effect/ai/Response"
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
+import { isComplete } from "../../internal/finishReason.ts"
 import * as Json from "./json.ts"
 import * as ReasoningDetails from "./reasoningDetails.ts"
 import * as ToolCalls from "./toolCalls.ts"
@@ -33,12 +34,9 @@ interface Ending {
 
 type Block = { readonly type: "text" | "reasoning"; readonly id: string }
 
-export const make = (options: {
-  readonly declared: ReadonlySet<string>
-  readonly idPrefix: string
-}): Assembler => {
+export const make = (options: ToolCalls.Options): Assembler => {
   const toolCalls = ToolCalls.make(options)
-  let told = false
+  let hasMetadata = false
   let started = false
   let finish: string | undefined
   let refused = false
@@ -118,7 +116,7 @@ export const make = (options: {
     const id = Json.text(chunk["id"])
     const modelId = Json.text(chunk["model"])
     if (id === undefined && modelId === undefined) return
-    told = true
+    hasMetadata = true
     const created = Json.count(chunk["created"])
     const timestamp = created === undefined ? Option.none() : DateTime.make(created * 1000)
     out.push({
@@ -131,7 +129,7 @@ export const make = (options: {
 
   return {
     push(chunk, out) {
-      if (!told) metadata(chunk, out)
+      if (!hasMetadata) metadata(chunk, out)
       usage = Json.object(chunk["usage"]) ?? Json.object(Json.object(chunk["x_groq"])?.["usage"]) ?? usage
       // Only the first choice: more were not asked for, and their text must not be joined to it.
       const first = Json.array(chunk["choices"]).map(Json.object).find((item) => (item?.["index"] ?? 0) === 0)
@@ -158,7 +156,7 @@ export const make = (options: {
             }
           }
         },
-        nameless: isRunnable(reason) && toolCalls.hasNameless()
+        nameless: isComplete(reason) && toolCalls.hasNameless()
       }
     },
     isFinished: () => finish !== undefined,
@@ -192,9 +190,6 @@ const finishReason = (
   if (refused) return "content-filter"
   return hasCalls ? "tool-calls" : "stop"
 }
-
-const isRunnable = (reason: Response.FinishReason): boolean =>
-  reason === "stop" || reason === "tool-calls" || reason === "other"
 
 /** Usage is cumulative where it comes more than once: the last one counts. */
 const toUsage = (usage: Json.JsonObject): typeof Response.Usage.Encoded => {

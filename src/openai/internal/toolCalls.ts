@@ -22,7 +22,7 @@ interface Fragment {
 interface Call {
   /** As the server sent it; `undefined` while it has not. */
   serverId: string | undefined
-  /** Ours: unique in the response. Fixed once it has been told to anyone. */
+  /** The one it is told by: unique in the response, and fixed once it has been told. */
   id: string | undefined
   name: string
   args: string
@@ -40,12 +40,14 @@ export interface ToolCalls {
   readonly hasNameless: () => boolean
 }
 
-export const make = (options: {
+export interface Options {
   /** Names the request declared. A name that is one of them is complete. */
   readonly declared: ReadonlySet<string>
   /** Starts the ids made for calls that have none. */
   readonly idPrefix: string
-}): ToolCalls => {
+}
+
+export const make = ({ declared, idPrefix }: Options): ToolCalls => {
   const calls: Array<Call> = []
   const byIndex = new Map<number, Call>()
   const byId = new Map<string, Call>()
@@ -69,24 +71,25 @@ export const make = (options: {
   /** The call a fragment continues, if it continues one. */
   const continued = (fragment: Fragment): Call | undefined => {
     const last = calls.at(-1)
-    if (fragment.index !== undefined) {
-      const known = byIndex.get(fragment.index)
-      if (known !== undefined) return startsAnother(known, fragment, options.declared) ? undefined : known
-      return fragment.id === undefined && fragment.name === undefined ? last : undefined
-    }
-    const known = fragment.id === undefined ? undefined : byId.get(fragment.id)
-    if (known !== undefined) return startsAnother(known, fragment, options.declared) ? undefined : known
+    const known = fragment.index !== undefined
+      ? byIndex.get(fragment.index)
+      : fragment.id !== undefined
+      ? byId.get(fragment.id)
+      : undefined
+    if (known !== undefined) return startsAnother(known, fragment, declared) ? undefined : known
+    // An index never seen is a new call, unless it comes without a name or an id.
+    if (fragment.index !== undefined) return fragment.id === undefined && fragment.name === undefined ? last : undefined
     if (last === undefined) return undefined
     // An id never seen is a new call, unless it is only an id: then the server changes ids as it goes.
     if (fragment.id !== undefined && last.serverId !== undefined) {
       return fragment.name === undefined && !isComplete(last.args) ? last : undefined
     }
-    return startsAnother(last, fragment, options.declared) ? undefined : last
+    return startsAnother(last, fragment, declared) ? undefined : last
   }
 
   const identify = (call: Call): string => {
     if (call.id === undefined) {
-      const wanted = call.serverId ?? `${options.idPrefix}_${ids.size}`
+      const wanted = call.serverId ?? `${idPrefix}_${ids.size}`
       let id = wanted
       for (let copy = ids.size + 1; ids.has(id); copy++) id = `${wanted}_${copy}`
       ids.add(id)
@@ -113,12 +116,12 @@ export const make = (options: {
         byId.set(fragment.id, call)
       }
       if (fragment.unknown !== undefined) call.unknown = { ...call.unknown, ...fragment.unknown }
-      if (fragment.name !== undefined) call.name = joinName(call, fragment.name, options.declared)
+      if (fragment.name !== undefined) call.name = joinName(call, fragment.name, declared)
       if (fragment.args !== "" && !isRepetition(call.args, fragment.args)) {
         call.args += fragment.args
         call.pending += fragment.args
       }
-      if (call.name !== "" && (call.args !== "" || options.declared.has(call.name))) tell(call, out)
+      if (call.name !== "" && (call.args !== "" || declared.has(call.name))) tell(call, out)
     },
     end(out) {
       // What has neither name nor arguments is a placeholder some servers send; without a name it can't be answered.
