@@ -127,7 +127,7 @@ export const make: (script: Script) => Effect.Effect<{
 }> = Effect.fnUntraced(function*(script) {
   const requests: Array<ScriptedRequest> = []
 
-  const next = (request: ScriptedRequest): Effect.Effect<Required> =>
+  const next = (request: ScriptedRequest): Effect.Effect<CompleteTurn> =>
     Effect.suspend(() => {
       const count = requests.push(request)
       const step = typeof script === "function" ? script(request, count) : script[count - 1]
@@ -171,7 +171,8 @@ export const layer = (script: Script): Layer.Layer<LanguageModel.LanguageModel> 
 // Internals
 // =============================================================================
 
-interface Required {
+/** A turn with its defaults. */
+interface CompleteTurn {
   readonly reasoning: string
   readonly text: string
   readonly calls: ReadonlyArray<ScriptedCall & { readonly id: string }>
@@ -181,7 +182,7 @@ interface Required {
   readonly before: Effect.Effect<unknown>
 }
 
-const complete = (turn: ScriptedTurn, count: number): Required => {
+const complete = (turn: ScriptedTurn, count: number): CompleteTurn => {
   const calls = (turn.calls ?? []).map(({ id, name, params }, index) => ({
     id: id ?? `call-${count}-${index + 1}`,
     name,
@@ -207,7 +208,7 @@ const complete = (turn: ScriptedTurn, count: number): Required => {
   }
 }
 
-const wholeParts = (turn: Required): Array<Response.PartEncoded> => [
+const wholeParts = (turn: CompleteTurn): Array<Response.PartEncoded> => [
   ...(turn.reasoning === "" ? [] : [{ type: "reasoning", text: turn.reasoning } as const]),
   ...(turn.text === "" ? [] : [{ type: "text", text: turn.text } as const]),
   ...turn.parts,
@@ -215,7 +216,7 @@ const wholeParts = (turn: Required): Array<Response.PartEncoded> => [
   ...turn.finish
 ]
 
-const streamParts = (turn: Required): Array<Response.StreamPartEncoded> => [
+const streamParts = (turn: CompleteTurn): Array<Response.StreamPartEncoded> => [
   ...pieces("reasoning", turn.reasoning),
   ...pieces("text", turn.text),
   ...turn.parts,
