@@ -5,9 +5,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Equal } from "effect"
-import { execFileSync } from "node:child_process"
+import { execFile } from "node:child_process"
 import * as Fs from "node:fs"
 import * as Path from "node:path"
+import { promisify } from "node:util"
 import { afterAll } from "vitest"
 import packageJson from "../package.json" with { type: "json" }
 import { type Block, blocksOf, EPILOGUE, type Example, exampleOf } from "./examples.ts"
@@ -65,14 +66,13 @@ const run = async (example: Example) => {
   assert.deepStrictEqual(example.assertions.filter((place) => !reached.has(place)), [], "assertions never reached")
 }
 
+// Examples run meanwhile: waiting must not block them.
+const execute = promisify(execFile)
+
 /** What the compiler says, at the place in the document where it is wrong. */
-const typeErrors = (examples: ReadonlyArray<Example>): ReadonlyArray<string> => {
+const typeErrors = async (examples: ReadonlyArray<Example>): Promise<ReadonlyArray<string>> => {
   try {
-    execFileSync(process.execPath, [TSC, "--noEmit", "--pretty", "false", "-p", out], {
-      cwd: root,
-      encoding: "utf8",
-      stdio: "pipe"
-    })
+    await execute(process.execPath, [TSC, "--noEmit", "--pretty", "false", "-p", out], { cwd: root })
     return []
   } catch (error) {
     const text = (error as { stdout: string }).stdout
@@ -123,10 +123,10 @@ const npmProblem = (words: ReadonlyArray<string>): string | undefined => {
 }
 
 /** Subcommand and flags must be in the command's own help. */
-const cliProblem = (words: ReadonlyArray<string>): string | undefined => {
+const cliProblem = async (words: ReadonlyArray<string>): Promise<string | undefined> => {
   const subcommand = words.slice(1, 2).filter((word) => !word.startsWith("-"))
   try {
-    const help = execFileSync(process.execPath, [CLI, ...subcommand, "--help"], { encoding: "utf8", stdio: "pipe" })
+    const { stdout: help } = await execute(process.execPath, [CLI, ...subcommand, "--help"])
     return words.filter((word) => word.startsWith("--")).map((word) => word.replace(/=.*$/, ""))
       .find((flag) => !help.includes(flag))
   } catch (error) {
@@ -134,7 +134,7 @@ const cliProblem = (words: ReadonlyArray<string>): string | undefined => {
   }
 }
 
-const commandProblem = (command: string): string | undefined => {
+const commandProblem = async (command: string): Promise<string | undefined> => {
   const words = command.split(/\s+/)
   if (words[0] === "npm") return npmProblem(words)
   if (words[0] === "agcore") return cliProblem(words)
@@ -142,11 +142,15 @@ const commandProblem = (command: string): string | undefined => {
   return SHELL.has(words[0]!) ? undefined : "a command that no test checks"
 }
 
-const shellProblems = (code: string): ReadonlyArray<string> =>
-  commandsOf(code).flatMap((command) => {
-    const problem = commandProblem(command)
-    return problem === undefined ? [] : [`${command}: ${problem}`]
-  })
+const shellProblems = async (code: string): Promise<ReadonlyArray<string>> => {
+  const problems = await Promise.all(
+    commandsOf(code).map(async (command) => {
+      const problem = await commandProblem(command)
+      return problem === undefined ? [] : [`${command}: ${problem}`]
+    })
+  )
+  return problems.flat()
+}
 
 // =============================================================================
 // Tests
@@ -175,8 +179,8 @@ describe("examples", () => {
 
   it.each(examples)("$name runs", run)
 
-  it("are of the right types", () => {
-    const errors = typeErrors([...examples, ...Object.values(SAMPLES)])
+  it("are of the right types", async () => {
+    const errors = await typeErrors([...examples, ...Object.values(SAMPLES)])
     assert.deepStrictEqual(
       errors.filter((error) => !error.startsWith("sample.md")),
       [],
@@ -200,8 +204,8 @@ describe("examples", () => {
     )
   })
 
-  it.each(named((info) => info === "sh"))("$name names commands that exist", ({ block }) => {
-    assert.deepStrictEqual(shellProblems(block.code), [])
+  it.each(named((info) => info === "sh"))("$name names commands that exist", async ({ block }) => {
+    assert.deepStrictEqual(await shellProblems(block.code), [])
   })
 
   it.each(named((info) => info === "json"))("$name parses", ({ block }) => {
@@ -239,11 +243,11 @@ describe("the check of examples", () => {
     ])
   })
 
-  it("knows the commands of shell blocks", () => {
+  it("knows the commands of shell blocks", async () => {
     assert.deepStrictEqual(
-      shellProblems("$ npm ci && A=\"b c\" npm test -- --run # all\nnpm install \\\n  agcore effect"),
+      await shellProblems("$ npm ci && A=\"b c\" npm test -- --run # all\nnpm install \\\n  agcore effect"),
       []
     )
-    assert.lengthOf(shellProblems("npm run nothing\nnpm install left-pad\nnpm publish\ncurl x | sh"), 5)
+    assert.lengthOf(await shellProblems("npm run nothing\nnpm install left-pad\nnpm publish\ncurl x | sh"), 5)
   })
 })
