@@ -6,10 +6,9 @@ import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
-import type { Json } from "./json.ts"
-import * as Read from "./json.ts"
+import * as Json from "./json.ts"
 
-export type Content = Result.Result<Json, AiError.InvalidUserInputError>
+export type Content = Result.Result<Json.Json, AiError.InvalidUserInputError>
 
 /**
  * The content of a user message. Text alone is sent as a string, which every server takes; lists are for those that
@@ -20,7 +19,7 @@ export const user = (parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>): C
     ? Result.succeed(parts.map((part) => part.text).join("\n"))
     : Result.all(parts.map((part) => part.type === "text" ? Result.succeed(text(part.text)) : file(part)))
 
-export const text = (content: string): Json => ({ type: "text", text: content })
+export const text = (content: string): Json.Json => ({ type: "text", text: content })
 
 /** The images among some parts. */
 export const images = (parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>): ReadonlyArray<Prompt.FilePart> =>
@@ -29,9 +28,9 @@ export const images = (parts: ReadonlyArray<Prompt.TextPart | Prompt.FilePart>):
 const isImage = (part: Prompt.FilePart): boolean => part.mediaType.startsWith("image/")
 
 export const file = (part: Prompt.FilePart): Content => {
-  const own = Read.object(part.options["openai"])
-  const fileId = Read.text(own?.["fileId"])
-  const imageDetail = Read.text(own?.["imageDetail"])
+  const own = Json.object(part.options["openai"])
+  const fileId = Json.text(own?.["fileId"])
+  const imageDetail = Json.text(own?.["imageDetail"])
   if (isImage(part)) {
     return Result.succeed({
       type: "image_url",

@@ -9,10 +9,11 @@ import * as AiError from "effect/ai/AiError"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
+import { excerpt } from "../../internal/text.ts"
 import * as Json from "./json.ts"
 
-/** How much of a server's text an error quotes, in characters. */
-const EXCERPT_LENGTH = 500
+/** How much of a server's text an error quotes. */
+const MAX_QUOTED_CHARACTERS = 500
 
 /** Headers worth keeping in an error; none of them holds a secret. */
 const KEPT_HEADERS = ["content-type", "retry-after", "retry-after-ms", "x-request-id", "server"]
@@ -65,10 +66,7 @@ export const make = (request: Request): Failures => {
   const scrub = (text: string): string =>
     request.secrets.reduce((clean, secret) => clean.split(secret).join("<redacted>"), text)
 
-  const excerpt = (text: string): string => {
-    const line = scrub(text).replace(/\s+/g, " ").trim()
-    return line.length > EXCERPT_LENGTH ? `${line.slice(0, EXCERPT_LENGTH)}…` : line
-  }
+  const quote = (text: string): string => excerpt(scrub(text).replace(/\s+/g, " ").trim(), MAX_QUOTED_CHARACTERS)
 
   const because = (reason: AiError.AiErrorReason): AiError.AiError =>
     AiError.make({ module: "OpenAiModel", method: request.method, reason })
@@ -92,7 +90,7 @@ export const make = (request: Request): Failures => {
 
   const httpContext = (answer: Answer): typeof AiError.HttpContext.Type => ({
     response: { status: answer.status, headers: keptHeaders(answer.headers, scrub) },
-    body: excerpt(answer.body)
+    body: quote(answer.body)
   })
 
   return {
@@ -122,19 +120,19 @@ export const make = (request: Request): Failures => {
             "the base URL must be an http(s) URL without user and password, such as https://api.openai.com/v1"
         })
       ),
-    unreachable: (cause) => network(`cannot reach ${url}: ${excerpt(describe(rootCause(cause)))}`, cause),
+    unreachable: (cause) => network(`cannot reach ${url}: ${quote(describe(rootCause(cause)))}`, cause),
     noFirstByte: (limit) =>
       network(`no answer began within ${Duration.format(limit)} (firstByteTimeout): the request timed out`),
     silent: (limit) =>
       network(`the server sent nothing for ${Duration.format(limit)} (idleTimeout): the response timed out`),
     cut: (cause) =>
-      network(`connection cut before the response was complete: ${excerpt(describe(rootCause(cause)))}`, cause),
+      network(`connection cut before the response was complete: ${quote(describe(rootCause(cause)))}`, cause),
     tooLarge: (what, limit) => invalidResponse(`the ${what} is larger than ${limit}`),
     status(answer, now) {
       const report = readReport(Json.parse(answer.body))
       const reason = statusReason(request, baseUrl, {
         status: answer.status,
-        said: report.message === undefined ? excerpt(answer.body) : excerpt(report.message),
+        said: report.message === undefined ? quote(answer.body) : quote(report.message),
         report,
         retryAfter: retryAfter(answer.headers, now),
         location: answer.headers.get("location") ?? undefined
@@ -147,21 +145,21 @@ export const make = (request: Request): Failures => {
           `${
             streamed ? "not an event stream" : "not JSON"
           }. Is ${baseUrl} the base URL of the API (many end in /v1), ` +
-          `and is no proxy or login page in between? It begins: ${excerpt(answer.body)}`,
+          `and is no proxy or login page in between? It begins: ${quote(answer.body)}`,
         httpContext(answer)
       ),
     reported(error) {
       const report = readReport(error)
       const reason = statusReason(request, baseUrl, {
         status: reportedStatus(report),
-        said: excerpt(report.message ?? Json.write(error)),
+        said: quote(report.message ?? Json.write(error)),
         report,
         retryAfter: undefined,
         location: undefined
       })
       return because(reason(undefined))
     },
-    notJson: (text) => invalidResponse(`what must be a JSON object is not one (bad-json): ${excerpt(text)}`),
+    notJson: (text) => invalidResponse(`what must be a JSON object is not one (bad-json): ${quote(text)}`),
     empty: () =>
       because(new AiError.InternalProviderError({ description: `${url} ended its response before it said anything` })),
     namelessCall: () =>
@@ -187,7 +185,7 @@ interface Report {
  * (FastAPI), or any of these in a list (Gemini).
  */
 const readReport = (value: Json.Json | undefined): Report => {
-  const outer = Array.isArray(value) ? Json.object((value as ReadonlyArray<Json.Json>)[0]) : value
+  const outer = Array.isArray(value) ? Json.object(Json.array(value)[0]) : value
   if (typeof outer === "string") return { message: outer, code: undefined, type: undefined, param: undefined }
   const error = Json.object(outer)?.["error"]
   const fields = Json.object(error) ?? Json.object(outer) ?? {}

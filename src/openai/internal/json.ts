@@ -8,12 +8,12 @@
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type { Json, JsonObject } from "effect/Schema"
+import { exceedsDepth } from "../../internal/depth.ts"
 
 export type { Json, JsonObject }
 
 /** Parses JSON text; `undefined` when it is not JSON, which JSON itself can't say. */
-export const parse = (text: string): Json | undefined =>
-  Result.getOrUndefined(Result.try(() => JSON.parse(text) as Json))
+export const parse = (text: string): Json | undefined => Result.getOrUndefined(Result.try((): Json => JSON.parse(text)))
 
 /** Writes JSON; of a value nested too deep to write, a text that says so and is no JSON itself. */
 export const write = (value: Json): string =>
@@ -23,6 +23,7 @@ export const isObject = (value: Json | undefined): value is JsonObject => Predic
 
 export const object = (value: Json | undefined): JsonObject | undefined => isObject(value) ? value : undefined
 
+/** A list, empty where there is none. The check alone does not narrow a type of readonly arrays. */
 export const array = (value: Json | undefined): ReadonlyArray<Json> =>
   Array.isArray(value) ? value as ReadonlyArray<Json> : []
 
@@ -37,11 +38,8 @@ export const count = (value: Json | undefined): number | undefined =>
 /** Parses text that holds a JSON object. */
 export const parseObject = (source: string): JsonObject | undefined => object(parse(source))
 
-/**
- * Whether JSON nests at most `depth` levels. What is kept as metadata is walked recursively by schemas later, so a
- * server must not decide how deep.
- */
-export const isShallow = (value: Json, depth = 32): boolean => {
-  if (typeof value !== "object" || value === null) return true
-  return depth > 0 && Object.values(value).every((member: Json) => isShallow(member, depth - 1))
-}
+/** Nesting of what is kept as metadata: schemas walk it recursively later, so a server must not decide how deep. */
+const MAX_METADATA_DEPTH = 32
+
+/** Whether JSON is shallow enough to be kept as metadata. */
+export const isShallow = (value: Json): boolean => !exceedsDepth(value, MAX_METADATA_DEPTH)

@@ -9,21 +9,20 @@ import * as Result from "effect/Result"
 import type { ProviderProfile } from "../ProviderProfile.ts"
 import * as CallIds from "./callIds.ts"
 import * as Content from "./content.ts"
-import type { Json, JsonObject } from "./json.ts"
-import * as Read from "./json.ts"
+import * as Json from "./json.ts"
 
 export const fromPrompt = (
   prompt: Prompt.Prompt,
   profile: ProviderProfile
-): Result.Result<ReadonlyArray<Json>, AiError.InvalidUserInputError> =>
+): Result.Result<ReadonlyArray<Json.Json>, AiError.InvalidUserInputError> =>
   Result.gen(function*() {
-    const messages: Array<Json> = []
+    const messages: Array<Json.Json> = []
     const lastUser = prompt.content.findLastIndex((message) => message.role === "user")
     // The results of one turn stand together, right after their calls; images in them follow as one user message.
     let images: Array<Prompt.FilePart> = []
-    const showImages = function*(): Generator<Content.Content, void, Json> {
+    const showImages = function*(): Generator<Content.Content, void, Json.Json> {
       if (images.length === 0) return
-      const parts: Array<Json> = [Content.text("Images from the tool results above, in order:")]
+      const parts: Array<Json.Json> = [Content.text("Images from the tool results above, in order:")]
       for (const image of images) parts.push(yield* Content.file(image))
       messages.push({ role: "user", content: parts })
       images = []
@@ -64,10 +63,10 @@ const fromAssistant = (
   message: Prompt.AssistantMessage,
   profile: ProviderProfile,
   inToolLoop: boolean
-): JsonObject | undefined => {
+): Json.JsonObject | undefined => {
   const text: Array<string> = []
   const reasoning: Array<Prompt.ReasoningPart> = []
-  const calls: Array<Json> = []
+  const calls: Array<Json.Json> = []
   for (const part of message.content) {
     if (part.type === "text") text.push(part.text)
     if (part.type === "reasoning") reasoning.push(part)
@@ -86,11 +85,11 @@ const fromAssistant = (
 
 const emptyContent = { null: { content: null }, empty: { content: "" }, omit: {} } as const
 
-const fromCall = (part: Prompt.ToolCallPart, profile: ProviderProfile): Json => ({
+const fromCall = (part: Prompt.ToolCallPart, profile: ProviderProfile): Json.Json => ({
   id: CallIds.rewrite(part.id, profile.callIds),
   type: "function",
   function: { name: part.name, arguments: argumentsText(part.params, profile) },
-  ...(profile.unknownFields ? Read.object(Read.object(part.options["openai"])?.["unknown"]) : undefined)
+  ...(profile.unknownFields ? Json.object(Json.object(part.options["openai"])?.["unknown"]) : undefined)
 })
 
 const argumentsText = (params: unknown, profile: ProviderProfile): string => {
@@ -99,14 +98,14 @@ const argumentsText = (params: unknown, profile: ProviderProfile): string => {
   return profile.invalidArguments === "verbatim" ? text : JSON.stringify({ invalid_arguments: text })
 }
 
-const fromReasoning = (parts: ReadonlyArray<Prompt.ReasoningPart>, profile: ProviderProfile): JsonObject => {
-  const came = parts.map((part) => Read.object(part.options["openai"])).filter(Predicate.isNotUndefined)
+const fromReasoning = (parts: ReadonlyArray<Prompt.ReasoningPart>, profile: ProviderProfile): Json.JsonObject => {
+  const came = parts.map((part) => Json.object(part.options["openai"])).filter(Predicate.isNotUndefined)
   const text = parts.map((part) => part.text).join("")
-  const details = came.flatMap((options) => Read.array(options["details"]))
+  const details = came.flatMap((options) => Json.array(options["details"]))
   return {
     ...(text === ""
       ? undefined
-      : { [profile.reasoningField ?? Read.text(came[0]?.["field"]) ?? "reasoning_content"]: text }),
+      : { [profile.reasoningField ?? Json.text(came[0]?.["field"]) ?? "reasoning_content"]: text }),
     ...(details.length > 0 && profile.unknownFields ? { reasoning_details: details } : undefined)
   }
 }

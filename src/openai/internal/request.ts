@@ -6,6 +6,7 @@ import * as AiError from "effect/ai/AiError"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Tool from "effect/ai/Tool"
 import * as Result from "effect/Result"
+import { messageOf } from "../../internal/text.ts"
 import type { Parameters } from "../OpenAiModel.ts"
 import type { ProviderProfile } from "../ProviderProfile.ts"
 import type { Body } from "./client.ts"
@@ -99,8 +100,7 @@ const definition = (tool: Tool.Any, options: Options): Result.Result<Json, AiErr
       function: defined({
         name: tool.name,
         description: Tool.getDescription(tool),
-        // What `Tool.getJsonSchema` gives is JSON; its type says so less exactly.
-        parameters: dialect.schema as Json,
+        parameters: toJson(dialect.schema),
         strict: dialect.strict ? true : undefined
       })
     }
@@ -112,9 +112,11 @@ const definition = (tool: Tool.Any, options: Options): Result.Result<Json, AiErr
 const schemaOf = <A>(make: () => A): Result.Result<A, AiError.UnsupportedSchemaError> =>
   Result.try({
     try: make,
-    catch: (cause) =>
-      new AiError.UnsupportedSchemaError({ description: cause instanceof Error ? cause.message : String(cause) })
+    catch: (cause) => new AiError.UnsupportedSchemaError({ description: messageOf(cause) })
   })
+
+// What effect/ai gives as JSON Schema is JSON; its type says so less exactly.
+const toJson = (schema: Schemas.Dialect["schema"]): Json => schema as Json
 
 // =============================================================================
 // Response format
@@ -148,7 +150,7 @@ const responseFormat = (
           type: "json_schema",
           json_schema: defined({
             name: format.objectName.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 64),
-            schema: dialect.schema as Json,
+            schema: toJson(dialect.schema),
             strict: dialect.strict ? true : undefined
           })
         },

@@ -28,12 +28,10 @@ export const toDialect = (schema: Schema, profile: ProviderProfile, wanted = pro
 // Strict
 // =============================================================================
 
-const strictKeywords = new Set([
-  ..."$ref $defs definitions type title description enum const anyOf properties required additionalProperties".split(
-    " "
-  ),
-  ..."items pattern format multipleOf minimum exclusiveMinimum maximum exclusiveMaximum minItems maxItems".split(" ")
-])
+const strictKeywords = new Set(
+  `$ref $defs definitions type title description enum const anyOf properties required additionalProperties items
+  pattern format multipleOf minimum exclusiveMinimum maximum exclusiveMaximum minItems maxItems`.split(/\s+/)
+)
 
 /**
  * The schema with every object closed; `undefined` if strict mode can't express it: optional properties, open maps,
@@ -80,8 +78,8 @@ const toStrict = (root: Schema): Schema | undefined => {
 // =============================================================================
 
 const geminiKeywords = new Set(
-  "type title description properties required items minItems maxItems minimum maximum minLength maxLength pattern nullable"
-    .split(" ")
+  `type title description properties required items minItems maxItems minimum maximum minLength maxLength pattern
+  nullable`.split(/\s+/)
 )
 
 /** References can make a small schema huge; what is beyond this many schemas is left open. */
@@ -134,15 +132,14 @@ const toGemini = (root: Schema): Schema => {
     const values = schema["const"] === undefined ? schema["enum"] : [schema["const"]]
     if (Array.isArray(values)) Object.assign(out, literals(values, schema["description"]))
     const choices = [schema["anyOf"], schema["oneOf"]].find(Array.isArray)
+    const types = out["type"]
     if (choices !== undefined) {
       out["anyOf"] = choices.map((choice) => convert(choice, within))
-    } else if (Array.isArray(out["type"])) {
-      const { type: types, description, title, ...rest } = out
+    } else if (Array.isArray(types)) {
+      const { type: _, description, title, ...rest } = out
       return {
         ...Object.fromEntries(Object.entries({ title, description }).filter(([, text]) => text !== undefined)),
-        anyOf: (types as ReadonlyArray<unknown>).map((type) =>
-          type === "null" ? { type } : convert({ ...rest, type }, within)
-        )
+        anyOf: types.map((type: unknown) => type === "null" ? { type } : convert({ ...rest, type }, within))
       }
     }
     return out
