@@ -9,15 +9,12 @@
 import type * as AiError from "effect/ai/AiError"
 import * as IdGenerator from "effect/ai/IdGenerator"
 import * as LanguageModel from "effect/ai/LanguageModel"
-import * as OpenAiStructuredOutput from "effect/ai/OpenAiStructuredOutput"
 import type * as Response from "effect/ai/Response"
-import * as Telemetry from "effect/ai/Telemetry"
-import type * as Tool from "effect/ai/Tool"
-import * as ByteSize from "effect/ByteSize"
+import type * as ByteSize from "effect/ByteSize"
 import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
@@ -26,15 +23,14 @@ import * as Redacted from "effect/Redacted"
 import type { Json, JsonObject } from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { Span } from "effect/Tracer"
 import * as Answer from "./internal/answer.ts"
 import * as Assembler from "./internal/assembler.ts"
-import type { Limits } from "./internal/body.ts"
-import * as Client from "./internal/client.ts"
 import * as Collect from "./internal/collect.ts"
 import * as Failures from "./internal/failures.ts"
 import * as Request from "./internal/request.ts"
-import * as ProviderProfile from "./ProviderProfile.ts"
+import * as Settings from "./internal/settings.ts"
+import { annotateRequest, annotateResponse } from "./internal/telemetry.ts"
+import type * as ProviderProfile from "./ProviderProfile.ts"
 
 // =============================================================================
 // Models
@@ -155,7 +151,7 @@ export const CurrentParameters: Context.Reference<Parameters> = Context.Referenc
 export const make: (options: Options) => Effect.Effect<LanguageModel.LanguageModel> = Effect.fnUntraced(function*(
   options
 ) {
-  const settings = resolve(options, options.fetch ?? (yield* FetchHttpClient.Fetch))
+  const settings = Settings.resolve(options, options.fetch ?? (yield* FetchHttpClient.Fetch))
   const { profile } = settings
 
   const ask = Effect.fnUntraced(function*(
@@ -275,132 +271,6 @@ const optional = (name: string): Effect.Effect<string | undefined, Config.Config
     const text = Option.getOrElse(value, () => "").trim()
     return text === "" ? undefined : text
   })
-
-// =============================================================================
-// Settings
-// =============================================================================
-
-const DEFAULT_BASE_URL = "https://api.openai.com/v1"
-
-/** How much longer the SDK waits than we do: its own limit is only there because it can't be turned off. */
-const SDK_PATIENCE = Duration.minutes(1)
-
-/** The longest a JavaScript timer runs, in milliseconds. */
-const MAX_TIMER = 2 ** 31 - 1
-
-/** Anything shorter is a placeholder such as `ollama`, and taking it out of an error would only make it unreadable. */
-const SHORTEST_SECRET = 8
-
-interface Settings {
-  readonly model: string
-  readonly baseUrl: string
-  readonly apiKey: string | undefined
-  readonly profile: ProviderProfile.ProviderProfile
-  readonly limits: Limits
-  readonly secrets: ReadonlyArray<string>
-  readonly codecTransformer: LanguageModel.CodecTransformer
-  readonly definitions: WeakMap<Tool.Any, Json>
-  readonly client: (failures: Failures.Failures) => Effect.Effect<Client.Client, AiError.AiError>
-}
-
-const resolve = (options: Options, fetch: typeof globalThis.fetch): Settings => {
-  const baseUrl = options.baseUrl ?? DEFAULT_BASE_URL
-  const profile = options.profile ?? ProviderProfile.fromBaseUrl(baseUrl)
-  // A key read from a file often ends with a line break.
-  const apiKey = options.apiKey === undefined ? undefined : Redacted.value(options.apiKey).trim() || undefined
-  const headers = Object.entries(options.headers ?? {}).map(([name, value]) =>
-    [name, typeof value === "string" ? value : Redacted.value(value)] as const
-  )
-  const secretHeaders = Object.values(options.headers ?? {}).flatMap((value) =>
-    typeof value === "string" ? [] : [Redacted.value(value)]
-  )
-  const limits: Limits = {
-    firstByteTimeout: Duration.fromInputUnsafe(options.firstByteTimeout ?? "5 minutes"),
-    idleTimeout: Duration.fromInputUnsafe(options.idleTimeout ?? "2 minutes"),
-    finishGrace: Duration.fromInputUnsafe(options.finishGrace ?? "2 seconds"),
-    maxEventBytes: size(options.maxEventBytes, ByteSize.mebibytes(4)),
-    maxResponseBytes: size(options.maxResponseBytes, ByteSize.mebibytes(64))
-  }
-
-  let client: Client.Client | undefined
-  return {
-    model: options.model,
-    baseUrl,
-    apiKey,
-    profile,
-    limits,
-    secrets: [apiKey ?? "", ...secretHeaders, ...queryValues(baseUrl)].filter((text) => text.length >= SHORTEST_SECRET),
-    codecTransformer: profile.strictSchemas
-      ? OpenAiStructuredOutput.toCodecOpenAI
-      : LanguageModel.defaultCodecTransformer,
-    definitions: new WeakMap(),
-    client: (failures) =>
-      Effect.suspend(() => {
-        if (client !== undefined) return Effect.succeed(client)
-        if (!isBaseUrl(baseUrl)) return Effect.fail(failures.invalidBaseUrl())
-        if (apiKey === undefined && profile.requiresApiKey) return Effect.fail(failures.missingKey(profile.name))
-        if (apiKey !== undefined && !isHeaderValue(apiKey)) return Effect.fail(failures.unusableHeader("API key"))
-        const unusable = headers.find(([, value]) => !isHeaderValue(value))
-        if (unusable !== undefined) return Effect.fail(failures.unusableHeader(unusable[0]))
-        client = Client.make({
-          baseUrl,
-          apiKey,
-          headers: Object.fromEntries(headers),
-          profile,
-          fetch,
-          timeout: Math.min(Duration.toMillis(Duration.sum(limits.firstByteTimeout, SDK_PATIENCE)), MAX_TIMER)
-        })
-        return Effect.succeed(client)
-      })
-  }
-}
-
-const size = (input: ByteSize.Input | undefined, otherwise: ByteSize.ByteSize): ByteSize.ByteSize =>
-  input === undefined ? otherwise : ByteSize.fromInputUnsafe(input)
-
-/** `fetch` refuses a URL with credentials, and quotes it. */
-const isBaseUrl = (text: string): boolean => {
-  if (!/^https?:\/\//i.test(text) || !URL.canParse(text)) return false
-  const { password, username } = new URL(text)
-  return username === "" && password === ""
-}
-
-/** Some gateways take their key in the query. */
-const queryValues = (baseUrl: string): ReadonlyArray<string> =>
-  URL.canParse(baseUrl) ? Array.from(new URL(baseUrl).searchParams.values()) : []
-
-const isHeaderValue = (text: string): boolean => /^[\x20-\x7e\x80-\xff]*$/.test(text)
-
-// =============================================================================
-// Telemetry
-// =============================================================================
-
-const annotateRequest = (span: Span, { model, profile }: Settings, parameters: Parameters): void =>
-  Telemetry.addGenAIAnnotations(span, {
-    provider: { name: profile.name },
-    operation: { name: "chat" },
-    request: {
-      model,
-      temperature: parameters.temperature,
-      topP: parameters.topP,
-      maxTokens: parameters.maxTokens,
-      stopSequences: parameters.stop,
-      seed: parameters.seed
-    }
-  })
-
-const annotateResponse = (span: Span, parts: ReadonlyArray<Response.StreamPartEncoded>): void => {
-  for (const part of parts) {
-    if (part.type === "response-metadata") {
-      Telemetry.addGenAIAnnotations(span, { response: { id: part.id, model: part.modelId } })
-    } else if (part.type === "finish") {
-      Telemetry.addGenAIAnnotations(span, {
-        response: { finishReasons: [part.reason] },
-        usage: { inputTokens: part.usage.inputTokens.total, outputTokens: part.usage.outputTokens.total }
-      })
-    }
-  }
-}
 
 // =============================================================================
 // Metadata
