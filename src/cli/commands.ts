@@ -7,13 +7,15 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { shownName } from "../internal/shown.ts"
+import { excerpt, messageOf } from "../internal/text.ts"
+import { defaultMaxTurns } from "../llm/CycleConfig.ts"
 import * as LlmCycle from "../llm/LlmCycle.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
 import type { ToolEntry } from "../tools/ToolSnapshot.ts"
 import { converse } from "./converse.ts"
 import { runDemo } from "./demo/demo.ts"
 import { serveScriptedModel } from "./demo/modelProcess.ts"
-import { failed, usage } from "./failure.ts"
+import { type CliFailure, failed, usage } from "./failure.ts"
 import { print, style } from "./output.ts"
 import { modelFlags, modelLayer, registryLayer, toolFlags } from "./setup.ts"
 
@@ -40,7 +42,7 @@ const run = Command.make(
     ...toolFlags,
     system: Flag.String("system").pipe(Flag.withDescription("Instructions for the model"), Flag.optional),
     maxTurns: Flag.Int("max-turns").pipe(
-      Flag.withDescription("How often the model may be asked. Default 10"),
+      Flag.withDescription(`How often the model may be asked. Default ${defaultMaxTurns}`),
       Flag.filter((turns) => turns > 0, (turns) => `expected at least 1, got ${turns}`),
       Flag.optional
     ),
@@ -75,7 +77,10 @@ const run = Command.make(
 const readPrompt = Effect.suspend(() =>
   process.stdin.isTTY === true
     ? Effect.fail(usage("say what to ask: agcore run \"…\", or pipe it in"))
-    : Stream.fromAsyncIterable<Uint8Array, never>(process.stdin, (cause) => cause as never).pipe(
+    : Stream.fromAsyncIterable<Uint8Array, CliFailure>(
+      process.stdin,
+      (cause) => failed(`cannot read standard input: ${messageOf(cause)}`)
+    ).pipe(
       Stream.decodeText,
       Stream.mkString,
       Effect.map((text) => text.trim()),
@@ -108,13 +113,18 @@ const tools = Command.make(
   Command.withExamples([{ command: "agcore tools --mcp mcp.json", description: "The tools of MCP servers" }])
 )
 
+/** How much of a description is listed. */
+const MAX_DESCRIPTION_CHARACTERS = 160
+
 const describe = ({ definition, name }: ToolEntry): string => {
   const paint = style(process.stdout)
   const facts = [
     definition.category ?? "application",
     definition.permissions.length === 0 ? "no permission declared" : definition.permissions.join(", ")
   ]
-  return `${paint.bold(name)}  ${paint.dim(facts.join(" · "))}\n  ${shownName(definition.description).slice(0, 160)}`
+  return `${paint.bold(name)}  ${paint.dim(facts.join(" · "))}\n  ${
+    excerpt(shownName(definition.description), MAX_DESCRIPTION_CHARACTERS)
+  }`
 }
 
 // -----------------------------------------------------------------------------
@@ -134,7 +144,7 @@ const call = Command.make(
   Effect.fnUntraced(function*(flags) {
     const params = yield* Effect.try({
       try: (): unknown => JSON.parse(flags.params),
-      catch: (cause) => usage(`the arguments are not JSON: ${cause instanceof Error ? cause.message : String(cause)}`)
+      catch: (cause) => usage(`the arguments are not JSON: ${messageOf(cause)}`)
     })
     const invocation = yield* ToolRegistry.pipe(
       Effect.flatMap((registry) => registry.invoke({ id: "call", name: flags.name, params })),

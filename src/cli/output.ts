@@ -9,6 +9,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { shown, shownName } from "../internal/shown.ts"
+import { excerpt } from "../internal/text.ts"
 import { CycleEvent } from "../llm/CycleEvent.ts"
 
 /** Nobody reads any more. */
@@ -119,14 +120,13 @@ const describe = (event: CycleEvent, paint: Style): string | undefined => {
   }
 }
 
+/** How much of arguments, results and reasons is shown. */
 const MAX_SHOWN_CHARACTERS = 120
 
 const name = (event: { readonly toolName: string }): string => shownName(event.toolName)
 
-const compact = (value: unknown): string => {
-  const text = shownName(typeof value === "string" ? value : JSON.stringify(value) ?? "")
-  return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS - 1)}…`
-}
+const compact = (value: unknown): string =>
+  excerpt(shownName(typeof value === "string" ? value : JSON.stringify(value) ?? ""), MAX_SHOWN_CHARACTERS)
 
 const duration = (millis: number): string => millis < 1_000 ? `${millis} ms` : `${(millis / 1_000).toFixed(1)} s`
 

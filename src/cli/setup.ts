@@ -12,6 +12,7 @@ import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
 import * as Path from "node:path"
 import { pathToFileURL } from "node:url"
+import { messageOf } from "../internal/text.ts"
 import * as OpenAiModel from "../openai/OpenAiModel.ts"
 import { Permission } from "../tools/Permission.ts"
 import * as PermissionPolicy from "../tools/PermissionPolicy.ts"
@@ -142,7 +143,7 @@ const moduleLayer = (
 const importRegistry = (file: string) =>
   Effect.tryPromise({
     try: (): Promise<{ readonly default?: unknown }> => import(pathToFileURL(Path.resolve(file)).href),
-    catch: (cause) => failed(`${file}: ${cause instanceof Error ? cause.message : String(cause)}`)
+    catch: (cause) => failed(`${file}: ${messageOf(cause)}`)
   }).pipe(
     Effect.map((module) => module.default),
     Effect.filterOrFail(

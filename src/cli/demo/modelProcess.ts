@@ -11,15 +11,17 @@ import { type CliFailure, failed } from "../failure.ts"
 import { type OutputClosed, print } from "../output.ts"
 import { listen } from "./modelServer.ts"
 
-/** How long the process may take to listen, and to end. */
+/** How long the process may take to listen. */
 const START_TIMEOUT = "20 seconds"
+
+/** How long it may take to end before it is killed. */
 const END_TIMEOUT = "2 seconds"
 
 /** Serves until interrupted; the first line it prints is the base URL. */
 export const serveScriptedModel = (port: number): Effect.Effect<never, CliFailure | OutputClosed> =>
   Effect.scoped(
     Effect.gen(function*() {
-      const baseUrl = yield* Effect.acquireRelease(
+      const { baseUrl } = yield* Effect.acquireRelease(
         Effect.callback<{ readonly baseUrl: string; readonly close: () => void }, CliFailure>((resume) => {
           const server = listen(
             { port },
@@ -29,7 +31,7 @@ export const serveScriptedModel = (port: number): Effect.Effect<never, CliFailur
         }),
         ({ close }) => Effect.sync(close)
       )
-      yield* print(baseUrl.baseUrl)
+      yield* print(baseUrl)
       yield* print("A scripted model: it chooses tools by rules and writes no prose of its own. Ctrl-C ends it.")
       return yield* Effect.never
     })
@@ -39,7 +41,7 @@ export const serveScriptedModel = (port: number): Effect.Effect<never, CliFailur
 export const startScriptedModel: Effect.Effect<string, CliFailure, ChildProcessSpawner | Scope.Scope> = Effect.gen(
   function*() {
     const command = yield* ChildProcess.make(process.execPath, [process.argv[1] ?? "", "demo-server"], {
-      // It needs nothing of ours, least of all keys.
+      // It needs nothing of this environment, least of all keys.
       env: {},
       stdin: "ignore",
       stderr: "inherit",

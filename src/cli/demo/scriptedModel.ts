@@ -7,6 +7,7 @@
  * that failed with a suggestion is made again with it. When nothing is left to
  * call, the results are summed up.
  */
+import { excerpt } from "../../internal/text.ts"
 
 /** A message of a Chat Completions request, as far as the rules read it. */
 export interface ChatMessage {
@@ -182,9 +183,10 @@ const numbersFor = (step: string, made: ReadonlyArray<Made>): ReadonlyArray<numb
   const own = numbersIn(step)
   if (own.length > 0) return own.slice(0, 1)
   const earlier = made.filter(({ result }) => result.startsWith("{")).flatMap(({ result }) => numbersIn(result))
-  if (earlier.length === 0) return []
+  const last = earlier.at(-1)
+  if (last === undefined) return []
   if (/\b(colder|coldest|lower|lowest|smaller|least)\b/i.test(step)) return [Math.min(...earlier)]
-  return [/\b(warmer|warmest|higher|highest|larger|most)\b/i.test(step) ? Math.max(...earlier) : earlier.at(-1)!]
+  return [/\b(warmer|warmest|higher|highest|larger|most)\b/i.test(step) ? Math.max(...earlier) : last]
 }
 
 const textsFor = (
@@ -198,7 +200,7 @@ const textsFor = (
     const path = file ?? (folder === undefined ? undefined : "")
     return path === undefined ? [] : [folder === undefined ? path : `${folder}/${path}`.replace(/\/$/, "")]
   }
-  const quoted = Array.from(step.matchAll(/"([^"]+)"/g), (match) => match[1]!)
+  const quoted = Array.from(step.matchAll(/"([^"]+)"/g), ([, text = ""]) => text)
   if (quoted.length > 0) return quoted
   if (/content|text|body|note|message/i.test(name)) {
     const known = made.filter(({ result }) => succeeded(result)).map(({ result }) => result)
@@ -242,7 +244,4 @@ const summary = (prompt: string, made: ReadonlyArray<Made>, tools: ReadonlyArray
   return `Here is what I found:\n${lines.join("\n")}\n`
 }
 
-const shorten = (text: string, max: number): string => {
-  const line = text.replaceAll(/\s+/g, " ")
-  return line.length <= max ? line : `${line.slice(0, max - 1)}…`
-}
+const shorten = (text: string, max: number): string => excerpt(text.replaceAll(/\s+/g, " "), max)
