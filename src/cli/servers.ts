@@ -9,7 +9,8 @@ import * as Redacted from "effect/Redacted"
 import { shown, shownName } from "../internal/shown.ts"
 import * as McpConfig from "../mcp/McpConfig.ts"
 import * as McpServers from "../mcp/McpServers.ts"
-import * as Permission from "../tools/Permission.ts"
+import * as McpTools from "../mcp/McpTools.ts"
+import type { Permission } from "../tools/Permission.ts"
 import { usage } from "./failure.ts"
 import { style, write } from "./output.ts"
 
@@ -17,8 +18,8 @@ import { style, write } from "./output.ts"
 export const read = (file: string) => Effect.mapError(McpConfig.fromFile(file), (error) => usage(error.message))
 
 /** Naming a server's file is leave to use the server; what its tools do beyond that needs leave of its own. */
-export const permissions = (config: McpConfig.McpConfig): ReadonlyArray<Permission.Permission> =>
-  Object.keys(config).map((name) => Permission.custom(`mcp/${name}`))
+export const permissions = (config: McpConfig.McpConfig): ReadonlyArray<Permission> =>
+  Object.keys(config).map(McpTools.permission)
 
 /** Connects the servers to the registry below. */
 export const layer = (config: McpConfig.McpConfig) =>

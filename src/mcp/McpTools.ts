@@ -58,6 +58,14 @@ export interface RegisterOptions {
 // =============================================================================
 
 /**
+ * The permission that every tool of a server declares, `custom:mcp/<server>`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const permission = (server: string): Permission => `custom:mcp/${server}`
+
+/**
  * Registers a server's tools until the Scope closes, and follows the list of the server.
  *
  * Fails when the tools cannot be listed now. A tool whose name is taken is left out and logged; so is a list that cannot be
@@ -191,5 +199,5 @@ const permissionsOf = (
     ...(tool.hints.openWorld === true ? ["network" as const] : [])
   ]
   const configured = typeof permissions === "function" ? permissions(tool) : permissions
-  return Array.from(new Set<Permission>([`custom:mcp/${client.name}`, ...configured, ...hinted]))
+  return Array.from(new Set<Permission>([permission(client.name), ...configured, ...hinted]))
 }

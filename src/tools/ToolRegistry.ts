@@ -315,7 +315,7 @@ const makeView = (
 
   const invoke: ToolView["invoke"] = Effect.fnUntraced(function*(call, options) {
     const admission = yield* admit(call, options)
-    if (admission._tag === "Rejected") return yield* new ToolError({ toolName: call.name, reason: admission.reason })
+    if (admission._tag === "Rejected") return yield* admission.error
     const invocation = yield* admission.run()
     if (invocation.error !== undefined) return yield* invocation.error
     return invocation

@@ -15,7 +15,7 @@ import type * as Ref from "effect/Ref"
 import type * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
 import type { Definition } from "./Tool.ts"
-import type { ToolErrorReason } from "./ToolError.ts"
+import type { ToolError } from "./ToolError.ts"
 import type { ToolCall, ToolInvocation } from "./ToolInvocation.ts"
 
 /**
@@ -106,7 +106,7 @@ export interface Accepted {
 export interface Rejected {
   readonly _tag: "Rejected"
   readonly call: ToolCall
-  readonly reason: ToolErrorReason
+  readonly error: ToolError
   readonly invocation: ToolInvocation
 }
 

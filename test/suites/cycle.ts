@@ -1084,7 +1084,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           read = cycle.messages
           yield* submit(cycle, "go")
           const running = "!Interrupted while running: whether it took effect is unknown."
-          const waiting = "!Not executed: the conversation was interrupted before this call ran."
+          const waiting = "!Error: not executed: the conversation was interrupted before it ran"
           assert.deepStrictEqual(seen.map((messages) => messages.at(-1)), [
             `tool:${running}+${waiting}`,
             `tool:seen+${running}`

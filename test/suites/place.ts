@@ -191,7 +191,7 @@ export const placeSuite = (driver: Driver): void => {
           "quick",
           interrupted,
           interrupted,
-          "Not executed: the conversation was interrupted before this call ran."
+          "Error: not executed: the conversation was interrupted before it ran"
         ])
         yield* check
         assert.strictEqual((yield* submit(cycle, "on")).text, "ok")

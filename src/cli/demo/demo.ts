@@ -11,6 +11,7 @@ import * as Option from "effect/Option"
 import { fileURLToPath } from "node:url"
 import * as LlmCycle from "../../llm/LlmCycle.ts"
 import * as McpServers from "../../mcp/McpServers.ts"
+import * as McpTools from "../../mcp/McpTools.ts"
 import * as OpenAiModel from "../../openai/OpenAiModel.ts"
 import * as PermissionPolicy from "../../tools/PermissionPolicy.ts"
 import { converse } from "../converse.ts"
@@ -74,7 +75,7 @@ const tools = (folder: string) =>
     Layer.provideMerge(DemoTools.layer),
     // `delete` stays denied.
     Layer.provide([
-      PermissionPolicy.layer({ allowed: ["read", "write", "network", "custom:mcp/files"] }),
+      PermissionPolicy.layer({ allowed: ["read", "write", "network", McpTools.permission("files")] }),
       FetchHttpClient.layer
     ])
   )

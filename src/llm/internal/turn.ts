@@ -119,7 +119,7 @@ export const conclude = Effect.fnUntraced(function*(
   answer: Answer
 ): Effect.fn.Return<Concluded> {
   const { conversation } = submit
-  conversation.history = History.respond(conversation.history, answer.content, () => NOT_EXECUTED)
+  conversation.history = History.respond(conversation.history, answer.content, notExecuted)
   submit.turns++
   submit.usage = addUsage(submit.usage, answer.usage)
   yield* Telemetry.recordTurn(answer.usage)
@@ -143,7 +143,7 @@ export const conclude = Effect.fnUntraced(function*(
     const about = { ...describe(call), input: call.params }
     if (admission._tag === "Accepted") return new ToolExecutionStarted(about)
     settleCall(conversation, admission.invocation)
-    return new ToolCallRejected({ ...about, error: new ToolError({ toolName: call.name, reason: admission.reason }) })
+    return new ToolCallRejected({ ...about, error: admission.error })
   })
   return {
     events: [...events, new TurnComplete({ turn, reason: answer.finishReason, usage: answer.usage })],
@@ -154,10 +154,8 @@ export const conclude = Effect.fnUntraced(function*(
   }
 })
 
-const NOT_EXECUTED: History.Answer = {
-  isFailure: true,
-  result: "Not executed: the conversation was interrupted before this call ran."
-}
+// What a call is answered with until it starts; it stays the answer if the submit is interrupted before.
+const notExecuted = (call: ToolCall): History.Answer => toAnswer(failed(call, new NotExecuted({ why: "interrupted" })))
 
 const INTERRUPTED: History.Answer = {
   isFailure: true,
@@ -218,7 +216,7 @@ const findFatal = (policy: ErrorPolicy, invocations: ReadonlyArray<ToolInvocatio
 const reject = (call: ToolCall, reason: ToolErrorReason): Rejected => ({
   _tag: "Rejected",
   call,
-  reason,
+  error: new ToolError({ toolName: call.name, reason }),
   invocation: failed(call, reason)
 })
 
@@ -287,12 +285,14 @@ const runOne = Effect.fnUntraced(function*(
 const mayRepeat = (definition: Definition): boolean => definition.readonly || definition.idempotent
 
 const settleCall = (conversation: Conversation, invocation: ToolInvocation) => {
-  conversation.history = History.settle(conversation.history, invocation.index, {
-    isFailure: invocation.isFailure,
-    result: invocation.result,
-    modelOutput: invocation.modelOutput
-  })
+  conversation.history = History.settle(conversation.history, invocation.index, toAnswer(invocation))
 }
+
+const toAnswer = ({ isFailure, modelOutput, result }: ToolInvocation): History.Answer => ({
+  isFailure,
+  result,
+  modelOutput
+})
 
 const invokeOptions = (submit: Submit): InvokeOptions => {
   const { config, sessionId, sharedState } = submit.conversation

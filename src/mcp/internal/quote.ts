@@ -2,12 +2,10 @@
  * Texts of servers, quoted in errors: cut to a size, and without secrets.
  */
 import { shown } from "../../internal/shown.ts"
+import { excerpt as cut } from "../../internal/text.ts"
 
 /** The beginning of a text, to be quoted in an error. */
-export const excerpt = (text: string, max = 500): string => {
-  const clean = shown(text)
-  return clean.length <= max ? clean : `${clean.slice(0, max)}…`
-}
+export const excerpt = (text: string, max = 500): string => cut(shown(text), max)
 
 const REDACTED = "<redacted>"
 

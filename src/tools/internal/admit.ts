@@ -8,7 +8,7 @@ import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
 import { excerpt } from "../../internal/text.ts"
 import * as Policy from "../PermissionPolicy.ts"
-import { InvalidArguments, NotFound, PermissionDenied, type ToolErrorReason } from "../ToolError.ts"
+import { InvalidArguments, NotFound, PermissionDenied, ToolError, type ToolErrorReason } from "../ToolError.ts"
 import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import * as ToolSettings from "../ToolSettings.ts"
 import type { Admission, InvokeOptions } from "../ToolSnapshot.ts"
@@ -31,7 +31,12 @@ export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolIn
       const invocation = failedWithin(options?.maxResultBytes ?? maxResultBytes, call, reason)
       // Models make names up: only those of tools are counted.
       if (item !== undefined) record(invocation)
-      return Effect.as(Telemetry.record(invocation), { _tag: "Rejected", call, reason, invocation })
+      return Effect.as(Telemetry.record(invocation), {
+        _tag: "Rejected",
+        call,
+        error: new ToolError({ toolName: call.name, reason }),
+        invocation
+      })
     }
 
     if (item === undefined) return yield* reject(new NotFound({ available: available() }))

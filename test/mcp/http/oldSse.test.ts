@@ -4,7 +4,7 @@ import { Effect, Fiber, type Layer } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { modern, open } from "./peer.ts"
-import { eventually, type Handler, legacyServer, serve, type Visit } from "./server.ts"
+import { eventually, type Handler, legacyServer, PATIENT, serve, type Visit } from "./server.ts"
 
 /** A server of 2024-11-05: answers come by the stream that was opened last. */
 const oldServer = (options: {
@@ -36,7 +36,7 @@ const oldServer = (options: {
 }
 
 const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
-  describe(name, () => {
+  describe(name, PATIENT, () => {
     it.live.each<readonly [string, Handler]>([
       ["400", (visit) => visit.status(400)],
       ["404", (visit) => visit.status(404, "<pre>Cannot POST /mcp</pre>")],

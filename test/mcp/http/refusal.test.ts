@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, Redacted, Tracer } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { open } from "./peer.ts"
-import { type Handler, legacyServer, serve } from "./server.ts"
+import { type Handler, legacyServer, PATIENT, serve } from "./server.ts"
 
 const works: Handler = (visit) => visit.result({})
 
@@ -13,7 +13,7 @@ const answering = (...ways: ReadonlyArray<Handler>): Handler => {
 }
 
 const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
-  describe(name, () => {
+  describe(name, PATIENT, () => {
     // verifies: mcp.http-refusals
     it.live("holds the status and a short beginning of the body", () =>
       Effect.gen(function*() {

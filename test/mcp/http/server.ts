@@ -13,8 +13,13 @@ interface Message {
   readonly result?: unknown
 }
 
+/** Sockets and a busy machine take their time; nothing waits that long when all is well. */
+export const PATIENT = { timeout: 30_000 }
+
 /** One request, and the means to answer it. */
 export interface Visit {
+  /** When it came, in milliseconds. */
+  readonly at: number
   readonly method: string
   readonly path: string
   readonly headers: Http.IncomingHttpHeaders
@@ -61,6 +66,7 @@ const visitOf = (request: Http.IncomingMessage, response: Http.ServerResponse, b
   const json: Visit["json"] = (value, code = 200, headers = {}) =>
     status(code, JSON.stringify(value), { "content-type": "application/json", ...headers })
   const visit: Visit = {
+    at: performance.now(),
     method: request.method ?? "",
     path: request.url ?? "",
     headers: request.headers,

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, type Layer } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
 import { legacy, modern, open } from "./peer.ts"
-import { eventually, type Handler, legacyServer, serve, type Visit } from "./server.ts"
+import { eventually, type Handler, legacyServer, PATIENT, serve, type Visit } from "./server.ts"
 
 const works: Handler = (visit) => visit.result({})
 
@@ -24,7 +24,7 @@ const sessionNotFound: Handler = (visit) =>
   visit.json({ jsonrpc: "2.0", id: null, error: { code: -32001, message: "Session not found" } }, 404)
 
 const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
-  describe(name, () => {
+  describe(name, PATIENT, () => {
     describe("a session", () => {
       it.live.each<readonly [string, Handler]>([
         ["404", sessionNotFound],
@@ -137,7 +137,7 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
           yield* peer.initialize
           const before = yield* Clock.currentTimeMillis
           yield* peer.close
-          assert.isBelow((yield* Clock.currentTimeMillis) - before, 3000)
+          assert.isBelow((yield* Clock.currentTimeMillis) - before, 10_000)
           assert.strictEqual(server.seen("DELETE")[0]?.headers["mcp-session-id"], "s1")
           assert.strictEqual((yield* Effect.flip(peer.call("tools/list")))._tag, "Closed")
         }).pipe(Effect.provide(client)))
@@ -216,17 +216,16 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
           const peer = yield* open(server.url)
           yield* peer.initialize
           yield* eventually(() => numbers(peer.received).length === 1)
-          const before = yield* Clock.currentTimeMillis
-          yield* eventually(() => numbers(peer.received).length === 2)
-          assert.isAtLeast((yield* Clock.currentTimeMillis) - before, 80)
           yield* eventually(() => numbers(peer.received).length === 3)
+          const [first, second] = server.seen("GET")
+          assert.isAtLeast(second!.at - first!.at, 98)
           assert.deepStrictEqual(server.seen("GET").map((visit) => visit.headers["last-event-id"]), [
             undefined,
             "e1",
             "e2",
             "e2"
           ])
-        }).pipe(Effect.provide(client)), 10_000)
+        }).pipe(Effect.provide(client)))
 
       it.live("is given up when the server says later that there is none", () =>
         Effect.gen(function*() {
@@ -256,7 +255,7 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
           yield* eventually(() => numbers(peer.received).length === 1)
           assert.deepStrictEqual(peer.diagnostics.map(({ kind }) => kind), ["limit"])
           assert.strictEqual(server.seen("GET")[1]?.headers["last-event-id"], undefined)
-        }).pipe(Effect.provide(client)), 10_000)
+        }).pipe(Effect.provide(client)))
 
       it.live("is one, whatever sessions follow each other", () =>
         Effect.gen(function*() {
@@ -296,7 +295,8 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
           const id = yield* peer.call("tools/call")
           const took = (yield* Clock.currentTimeMillis) - before
           assert.isAtLeast(took, 98)
-          assert.isBelow(took, 400)
+          // Without the server's wish it is a second.
+          assert.isBelow(took, 900)
           assert.deepInclude(peer.answerTo(id) as object, { result: { text: "late" } })
           const resumed = server.seen("GET")[1]
           assert.strictEqual(resumed?.headers["last-event-id"], "e1")
@@ -335,7 +335,7 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
             "e2",
             "e2"
           ])
-        }).pipe(Effect.provide(client)), 10_000)
+        }).pipe(Effect.provide(client)))
 
       it.live.each<readonly [string, Handler]>([
         ["405", (visit) => visit.status(405)],
