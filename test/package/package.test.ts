@@ -145,7 +145,9 @@ describe("the packed package", { concurrent: false }, () => {
     const files = Fs.readdirSync(installed, { recursive: true, encoding: "utf8" })
     assert.includeMembers(files, ["README.md", "LICENSE", "package.json", "dist", "src"])
     assert.deepStrictEqual(
-      files.filter((file) => !/^(?:README\.md|LICENSE|package\.json|dist|src)$|^(?:dist|src)\//.test(file)),
+      files.filter((file) =>
+        !/^(?:README\.md|LICENSE|package\.json|dist|docs|src)$|^(?:dist|src)\/|^docs\/\w+\.md$/.test(file)
+      ),
       []
     )
     assert.deepStrictEqual(files.filter((file) => /\.test\.|tsconfig|\.tsbuildinfo/.test(file)), [])
