@@ -67,7 +67,7 @@ const run = Command.make(
   Command.withExamples([
     { command: "agcore run \"What is in this folder?\" --mcp mcp.json", description: "With the tools of MCP servers" },
     {
-      command: "agcore run \"Hi\" --base-url http://localhost:11434/v1 --model llama3.2",
+      command: "agcore run \"Hi\" --base-url http://localhost:11434/v1 --model qwen3",
       description: "With a model of Ollama"
     },
     { command: "git diff | agcore run --quiet", description: "With a prompt from a pipe" }

@@ -11,7 +11,7 @@ import * as McpConfig from "../mcp/McpConfig.ts"
 import * as McpServers from "../mcp/McpServers.ts"
 import * as McpTools from "../mcp/McpTools.ts"
 import type { Permission } from "../tools/Permission.ts"
-import { usage } from "./failure.ts"
+import { failed, usage } from "./failure.ts"
 import { style, write } from "./output.ts"
 
 /** Reads the file; what is wrong with it is told with its line. */
@@ -21,7 +21,7 @@ export const read = (file: string) => Effect.mapError(McpConfig.fromFile(file), 
 export const permissions = (config: McpConfig.McpConfig): ReadonlyArray<Permission> =>
   Object.keys(config).map(McpTools.permission)
 
-/** Connects the servers to the registry below. */
+/** Connects the servers to the registry below. One that is broken costs the others nothing, but one has to work. */
 export const layer = (config: McpConfig.McpConfig) =>
   Layer.effectDiscard(
     Effect.gen(function*() {
@@ -30,9 +30,13 @@ export const layer = (config: McpConfig.McpConfig) =>
       for (const [name, server] of Object.entries(config)) {
         if (server.disabled !== true) yield* tell(paint.dim(`${shownName(name)}: ${describe(server)}`))
       }
-      const { states } = yield* McpServers.make(config)
-      for (const state of states.values()) {
+      const states = Array.from((yield* McpServers.make(config)).states.values())
+      for (const state of states) {
         if (state._tag === "Failed") yield* tell(`${paint.red("✗")} ${shown(state.error.message)}`)
+      }
+      const tried = states.filter((state) => state._tag !== "Disabled")
+      if (tried.length > 0 && tried.every((state) => state._tag === "Failed")) {
+        return yield* failed("no MCP server could be reached")
       }
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))

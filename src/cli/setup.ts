@@ -137,7 +137,17 @@ const moduleLayer = (
 ): Layer.Layer<ToolRegistry.ToolRegistry, CliFailure, PermissionPolicy.PermissionPolicy> =>
   Option.match(file, {
     onNone: () => ToolRegistry.layer(),
-    onSome: (file) => Layer.unwrap(importRegistry(file))
+    onSome: (file) =>
+      Layer.effect(
+        ToolRegistry.ToolRegistry,
+        Effect.flatMap(
+          Effect.serviceOption(ToolRegistry.ToolRegistry),
+          Option.match({
+            onNone: () => Effect.fail(usage(`${file}: the Layer it exports provides no ToolRegistry`)),
+            onSome: Effect.succeed
+          })
+        )
+      ).pipe(Layer.provide(Layer.unwrap(importRegistry(file))))
   })
 
 const importRegistry = (file: string) =>

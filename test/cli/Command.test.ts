@@ -8,6 +8,8 @@ import { agcore, demoServer, serve, start } from "./support.ts"
 
 const mcpFile = Path.resolve(import.meta.dirname, "../fixtures/cli/mcp.json")
 
+const brokenFile = Path.resolve(import.meta.dirname, "../fixtures/cli/broken.json")
+
 const toolsModule = Path.resolve(import.meta.dirname, "../fixtures/cli/tools.ts")
 
 // Nothing here waits for a time to pass; a loaded machine starts processes slowly.
@@ -201,6 +203,13 @@ describe("agcore", () => {
       TIMEOUT
     )
 
+    it.live("fails where no server can be reached", () =>
+      Effect.gen(function*() {
+        const { code, stderr } = yield* agcore(["tools", "--mcp", brokenFile])
+        assert.strictEqual(code, 1)
+        assert.include(stderr, "no MCP server could be reached")
+      }), TIMEOUT)
+
     it.live("lets the servers of the file be used unless they are denied", () =>
       Effect.gen(function*() {
         const graph = yield* agcore(["call", "memory__read_graph", "--mcp", mcpFile])
@@ -217,7 +226,7 @@ describe("agcore", () => {
     // verifies: cli.exit-codes, cli.errors
     it.live.each([
       { args: ["run"], code: 2, says: "the prompt on standard input is empty" },
-      { args: ["run", "Hi"], code: 1, says: "API key" },
+      { args: ["run", "Hi"], code: 1, says: "set OPENAI_API_KEY" },
       { args: ["run", "Hi", "--base-url", "http://127.0.0.1:9"], code: 1, says: "cannot reach http://127.0.0.1:9" },
       { args: ["run", "Hi", "--allow", "everything"], code: 2, says: "everything" },
       { args: ["run", "Hi", "--max-turns", "0"], code: 2, says: "at least 1" },
@@ -225,6 +234,11 @@ describe("agcore", () => {
       { args: ["call", "add", "{", "--tools", toolsModule], code: 2, says: "not JSON" },
       { args: ["call", "nothing"], code: 1, says: "not found" },
       { args: ["tools", "--tools", import.meta.filename], code: 1, says: "Command.test.ts" },
+      {
+        args: ["tools", "--tools", Path.resolve(import.meta.dirname, "../fixtures/cli/noRegistry.ts")],
+        code: 2,
+        says: "provides no ToolRegistry"
+      },
       { args: ["tools", "--mcp", "package.json"], code: 2, says: "package.json:1: mcpServers: " }
     ])("says $says, exit code $code", ({ args, code, says }) =>
       Effect.gen(function*() {

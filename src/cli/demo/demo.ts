@@ -21,10 +21,7 @@ import { hasModel, modelLayer, type Platform } from "../setup.ts"
 import { startScriptedModel } from "./modelProcess.ts"
 import * as DemoTools from "./tools.ts"
 
-const QUESTION = "What is the weather in Oslo and Lima? Convert the warmer temperature to Fahrenheit. "
-  + "Write the results to the file weather.txt. Erase all records."
-
-export const runDemo = (question: string = QUESTION): Effect.Effect<void, CliFailure | OutputClosed, Platform> =>
+export const runDemo = (question?: string): Effect.Effect<void, CliFailure | OutputClosed, Platform> =>
   Effect.scoped(
     Effect.gen(function*() {
       const paint = style(process.stdout)
@@ -45,7 +42,7 @@ export const runDemo = (question: string = QUESTION): Effect.Effect<void, CliFai
           ? "Without the package @modelcontextprotocol/server-filesystem there are no files."
           : `Files are those of an MCP server, in ${folder}.`
       ))
-      yield* print(`${paint.bold(">")} ${question}\n`)
+      yield* print(`${paint.bold(">")} ${question ?? QUESTION}\n`)
 
       const model = baseUrl === undefined
         ? modelLayer({ model: Option.none(), baseUrl: Option.none() })
@@ -55,7 +52,7 @@ export const runDemo = (question: string = QUESTION): Effect.Effect<void, CliFai
         // The model hears of a denial and does without.
         errorPolicy: { PermissionDenied: "tell" }
       })
-      yield* converse(question, "human", process.stdout).pipe(
+      yield* converse(question ?? QUESTION, "human", process.stdout).pipe(
         Effect.provide(Layer.provide(cycle, [model, tools(folder)]))
       )
     })
@@ -88,3 +85,10 @@ const filesystemServer = ((): string | undefined => {
     return undefined
   }
 })()
+
+const QUESTION = [
+  "What is the weather in Oslo and Lima?",
+  "Convert the warmer temperature to Fahrenheit.",
+  ...(filesystemServer === undefined ? [] : ["Write the results to the file weather.txt."]),
+  "Erase all records."
+].join(" ")
