@@ -119,7 +119,8 @@ export const publicUrl = (url: URL): string =>
 /** Whether a value that came in the exchange of request `id` ends it, and the value as the connection should see it. */
 export const answers = (value: unknown, id: number): { readonly ends: boolean; readonly message: unknown } => {
   if (Array.isArray(value)) {
-    const items = value.map((item) => answers(item, id))
+    // A list in a list is no batch, and its depth is not ours to trust.
+    const items = value.map((item) => Array.isArray(item) ? { ends: false, message: item } : answers(item, id))
     return { ends: items.some(({ ends }) => ends), message: items.map(({ message }) => message) }
   }
   if (!isObject(value) || typeof value["method"] === "string") return { ends: false, message: value }
