@@ -143,10 +143,12 @@ const replace = Effect.fnUntraced(function*(
   options: RegisterOptions,
   made: Map<string, Made>
 ) {
+  const known = new Map(made)
+  made.clear()
   const tools = listed.filter((tool) => !tool.requiresTask && (options.filter?.(tool) ?? true)).map((tool) => {
     // What did not change stays the tool it was: its schema is not compiled again.
     const text = JSON.stringify(tool.raw)
-    const before = made.get(tool.name)
+    const before = known.get(tool.name)
     const now = before?.listed === text ? before : { listed: text, tool: toTool(client, tool, options) }
     made.set(tool.name, now)
     return now.tool

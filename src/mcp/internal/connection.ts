@@ -9,13 +9,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import { McpError, type McpErrorReason, NoAnswer } from "../McpError.ts"
+import { McpError, type McpErrorReason, NoAnswer, TimedOut } from "../McpError.ts"
 import type { LogLevel } from "../McpModel.ts"
 import { type Calls, makeCalls } from "./calls.ts"
 import { type ClientIdentity, requestMeta } from "./clientMeta.ts"
 import type { Diagnostic } from "./diagnostic.ts"
 import { discover, type Handshake, initialize, negotiate } from "./handshake.ts"
-import { isObject, type JsonObject, type JsonRpcResponse } from "./jsonrpc.ts"
+import { isObject, type JsonObject, type JsonRpcNotification, type JsonRpcResponse, ownId } from "./jsonrpc.ts"
 import type { Agreement } from "./negotiate.ts"
 import { makeReceiver } from "./receive.ts"
 import { traced } from "./tracing.ts"
@@ -93,8 +93,18 @@ export const makeConnection: (
 
   const current = (): Agreed => agreement ?? { era: "legacy", version: "" }
 
+  /** What gets no answer may find no taker either: a server that reads nothing, a POST that stays open. */
+  const notify = (message: JsonRpcNotification | JsonRpcResponse, protocol: Agreed): Effect.Effect<void, McpError> =>
+    Effect.timeoutOrElse(transport.notify(message, { protocol }), {
+      duration: options.connectMillis,
+      orElse: () => {
+        const method = "method" in message ? message.method : "an answer to the server"
+        return Effect.fail(fail(new TimedOut({ method, afterMillis: options.connectMillis })))
+      }
+    })
+
   const port: Port = {
-    respond: (response) => Effect.suspend(() => transport.notify(response, { protocol: current() })),
+    respond: (response) => Effect.suspend(() => notify(response, current())),
     pause: calls.pause,
     run: calls.run
   }
@@ -104,10 +114,8 @@ export const makeConnection: (
     notification(method, params) {
       // Only a subscription can be ended so. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation
       if (method === "notifications/cancelled" && agreement?.era === "modern") {
-        calls.fail(
-          Number(params["requestId"]),
-          new NoAnswer({ method: "subscriptions/listen", detail: "the server ended the subscription" })
-        )
+        const detail = "the server ended the subscription"
+        calls.fail(ownId(params["requestId"]) ?? 0, new NoAnswer({ method: "subscriptions/listen", detail }))
       }
       handlers.notification(method, params)
     },
@@ -154,7 +162,7 @@ export const makeConnection: (
         // https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/cancellation#behavior-requirements
         cancellable: false
       }),
-    notify: (method, protocol) => transport.notify({ jsonrpc: "2.0", method }, { protocol }),
+    notify: (method, protocol) => notify({ jsonrpc: "2.0", method }, protocol),
     agreed: transport.agreed,
     reopen: open,
     fail
@@ -241,8 +249,7 @@ export const makeConnection: (
   return {
     agreement: () => agreement ?? absurd(),
     request,
-    notify: (method, params) =>
-      Effect.suspend(() => transport.notify({ jsonrpc: "2.0", method, params }, { protocol: current() })),
+    notify: (method, params) => Effect.suspend(() => notify({ jsonrpc: "2.0", method, params }, current())),
     ...port,
     setLogLevel: (level) => {
       logLevel = level

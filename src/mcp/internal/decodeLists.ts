@@ -1,6 +1,7 @@
 /**
  * Decoders of what servers list: tools, prompts, resources, resource templates.
  */
+import { exceedsDepth } from "../../internal/depth.ts"
 import type { Prompt, PromptArgument, Resource, ResourceTemplate, Tool, ToolHints } from "../McpModel.ts"
 import {
   decodeItems,
@@ -18,11 +19,15 @@ import { isObject, type JsonObject } from "./jsonrpc.ts"
 export const decodeTools = (items: unknown, report: Report): ReadonlyArray<Tool> =>
   decodeItems("tool", items, decodeTool, (tool) => tool.name, report)
 
+/** Nesting of a tool above which it is left out. */
+const MAX_TOOL_DEPTH = 512
+
 const noSchema: JsonObject = { type: "object" }
 
 const decodeTool = (raw: JsonObject, report: Report): Tool | undefined => {
   const name = optionalName(raw["name"])
-  if (name === undefined) return undefined
+  // Whoever writes it as JSON, to compare it or to show it to a model, recurses over it.
+  if (name === undefined || exceedsDepth(raw, MAX_TOOL_DEPTH)) return undefined
   const annotations = optionalObject(raw["annotations"])
   const { inputSchema, outputSchema } = raw
   if (!isObject(inputSchema)) {

@@ -65,8 +65,8 @@ export const isObject = (value: unknown): value is JsonObject =>
 
 const noParams: JsonObject = {}
 
-/** The id of one of our requests, also when a server gives it back as a string. */
-const ownId = (id: unknown): number | undefined => {
+/** The id of one of our requests, also when a server gives it back as a string. Nothing else is turned into a number. */
+export const ownId = (id: unknown): number | undefined => {
   if (typeof id === "number") return id
   if (typeof id !== "string" || id.trim() === "") return undefined
   const number = Number(id)

@@ -11,7 +11,7 @@ import type * as Scope from "effect/Scope"
 import { type McpError, type McpErrorReason, NotSupported, TimedOut } from "../McpError.ts"
 import type { Connection } from "./connection.ts"
 import { optionalObject, type Report } from "./decode.ts"
-import { ErrorCode, type JsonObject } from "./jsonrpc.ts"
+import { ErrorCode, type JsonObject, ownId } from "./jsonrpc.ts"
 import { remoteError } from "./negotiate.ts"
 
 export interface Listener {
@@ -93,7 +93,7 @@ export const makeListener = (
     open,
     acknowledged(params) {
       const id = optionalObject(params["_meta"])?.["io.modelcontextprotocol/subscriptionId"]
-      waiting.get(Number(id))?.()
+      waiting.get(ownId(id) ?? 0)?.()
     }
   }
 }

@@ -6,7 +6,7 @@
 import { InvalidAnswer, LimitExceeded, Refused } from "../McpError.ts"
 import type { Calls } from "./calls.ts"
 import type { Diagnostic } from "./diagnostic.ts"
-import { classify, type JsonObject, type JsonRpcErrorObject } from "./jsonrpc.ts"
+import { classify, isObject, type JsonObject, type JsonRpcErrorObject, ownId } from "./jsonrpc.ts"
 import { excerpt } from "./quote.ts"
 
 export interface ReceiveHandlers {
@@ -71,11 +71,12 @@ export const makeReceiver = (calls: Calls, handlers: ReceiveHandlers): Receiver 
         return handlers.request(message.id, message.method, message.params)
       case "Notification":
         if (message.method === "notifications/progress") {
-          calls.progress(Number(message.params["progressToken"]), message.params)
+          const token = ownId(message.params["progressToken"])
+          if (token !== undefined) calls.progress(token, message.params)
         }
         return handlers.notification(message.method, message.params)
       case "Noise":
-        return handlers.diagnostic({ kind: "noise", message: `not a message: ${excerpt(JSON.stringify(value), 200)}` })
+        return handlers.diagnostic({ kind: "noise", message: `JSON that is not a message: ${kindOf(value)}` })
     }
   }
 
@@ -89,3 +90,11 @@ export const makeReceiver = (calls: Calls, handlers: ReceiveHandlers): Receiver 
     }
   }
 }
+
+// Its names tell enough: the values may be secrets of the server, and nest too deep to be written.
+const kindOf = (value: unknown): string =>
+  isObject(value)
+    ? `an object of ${excerpt(Object.keys(value).slice(0, 10).map((key) => key.slice(0, 40)).join(", "), 200)}`
+    : Array.isArray(value)
+    ? "a list"
+    : `a ${value === null ? "null" : typeof value}`

@@ -32,7 +32,7 @@ export const makeServerRequests = (port: Port, answers: Answers, report: Report)
     }
     return Effect.suspend(() => {
       const resume = port.pause()
-      return Effect.matchEffect(answers.answer(method, params), {
+      return Effect.matchEffect(Effect.ensuring(answers.answer(method, params), Effect.sync(resume)), {
         onSuccess: (result) => respond({ jsonrpc: "2.0", id, result }),
         onFailure: (error) => {
           if (error.code === ErrorCode.methodNotFound) {
@@ -40,17 +40,23 @@ export const makeServerRequests = (port: Port, answers: Answers, report: Report)
           }
           return failure(id, error)
         }
-      }).pipe(Effect.ensuring(Effect.sync(() => {
-        resume()
-        open.delete(id)
-      })))
+      })
     })
   }
 
   return {
     handle(id, method, params) {
+      // A server that asks on and takes no answers gets none; two open requests of one id could not be told apart.
+      if (open.has(id) || open.size >= 2 * MAX_SERVER_REQUESTS) {
+        return report({
+          kind: "declined-request",
+          message: `${excerpt(method, 80)}: its id is in use, or too many are open`
+        })
+      }
       const fiber = port.run(answer(id, method, params))
-      if (fiber.pollUnsafe() === undefined) open.set(id, fiber)
+      if (fiber.pollUnsafe() !== undefined) return
+      open.set(id, fiber)
+      fiber.addObserver(() => open.delete(id))
     },
     cancelled(id) {
       if (typeof id === "string" || typeof id === "number") open.get(id)?.interruptUnsafe()

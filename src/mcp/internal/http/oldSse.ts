@@ -9,7 +9,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { ConnectionFailed, type McpErrorReason, RedirectRefused } from "../../McpError.ts"
-import { isObject } from "../jsonrpc.ts"
+import { isObject, ownId } from "../jsonrpc.ts"
 import type { TransportHandlers } from "../transport.ts"
 import { encode, messageHeaders } from "./headers.ts"
 import type { Carrier, Session } from "./session.ts"
@@ -45,7 +45,7 @@ export const openOldSse: (wire: Wire, session: Session) => Effect.Effect<Carrier
       handlers.receive(message)
       for (const item of Array.isArray(message) ? message : [message]) {
         if (!isObject(item) || typeof item["method"] === "string") continue
-        const call = waiting.get(Number(item["id"]))
+        const call = waiting.get(ownId(item["id"]) ?? 0)
         if (call !== undefined) Deferred.doneUnsafe(call, Exit.void)
       }
     }
