@@ -53,6 +53,38 @@ describe("a message that breaks whoever converts it", SLOW, () => {
     })))
 })
 
+describe("what a server repeats of a secret", SLOW, () => {
+  const secret = "hunter2-hunter2"
+
+  it.live("is left out of its errors", () =>
+    scoped(Effect.gen(function*() {
+      const client = yield* connect({
+        errors: { "tools/list": { code: -32000, message: `no access with ${secret}`, data: { used: [secret] } } }
+      }, { env: { TOKEN: secret } })
+      const reason = yield* reasonOf(client.listTools)
+      assert.deepInclude(reason, { _tag: "Refused", detail: "no access with <redacted>" })
+      assert.notInclude(JSON.stringify(reason), secret)
+    })))
+
+  it.live("is left out of the end of standard error, where its beginning was cut off", () =>
+    scoped(Effect.gen(function*() {
+      const client = yield* connect({ say: { stderr: `${secret}\n${`${secret} `.repeat(1_000)}\nready\n` } }, {
+        env: { TOKEN: secret }
+      })
+      const reason = yield* reasonOf(client.callTool("die", { code: 1, say: "the end" }))
+      const stderr = reason._tag === "ProcessExited" ? reason.stderr : ""
+      assert.include(stderr, "the end")
+      assert.notMatch(stderr, /hunter|unter2/)
+    })))
+})
+
+describe("an answer that also names a method", SLOW, () => {
+  it.live("is an answer", () =>
+    scoped(Effect.gen(function*() {
+      yield* works(yield* connect({ wire: { also: { method: "tools/call" } } }))
+    })))
+})
+
 describe("a tool that nests too deep", SLOW, () => {
   it.live("is left out, and its neighbours are registered", () =>
     scoped(

@@ -110,7 +110,7 @@ export const makeConnection: (
   }
   const handlers = handlersOf(port)
 
-  const receiver = makeReceiver(calls, {
+  const receiver = makeReceiver(calls, transport.redact ?? ((text) => text), {
     notification(method, params) {
       // Only a subscription can be ended so. https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/cancellation
       if (method === "notifications/cancelled" && agreement?.era === "modern") {

@@ -87,7 +87,9 @@ export const decodeError = (error: unknown): JsonRpcErrorObject | undefined => {
 export const classify = (value: unknown): Incoming => {
   if (!isObject(value)) return { _tag: "Noise" }
   const { error, id, method, params, result } = value
-  if (typeof method === "string") {
+  // A request holds no answer: what holds one answers, whatever else it says.
+  const answers = ownId(id) !== undefined && ((result !== undefined && result !== null) || isObject(error))
+  if (typeof method === "string" && !answers) {
     const given = isObject(params) ? params : noParams
     return typeof id === "string" || typeof id === "number"
       ? { _tag: "Request", id, method, params: given }

@@ -3,6 +3,7 @@
  *
  * https://www.jsonrpc.org/specification
  */
+import * as Result from "effect/Result"
 import { InvalidAnswer, LimitExceeded, Refused } from "../McpError.ts"
 import type { Calls } from "./calls.ts"
 import type { Diagnostic } from "./diagnostic.ts"
@@ -21,7 +22,11 @@ export interface Receiver {
   readonly oversized: (id: number | undefined, maxBytes: number) => void
 }
 
-export const makeReceiver = (calls: Calls, handlers: ReceiveHandlers): Receiver => {
+export const makeReceiver = (
+  calls: Calls,
+  redact: (text: string) => string,
+  handlers: ReceiveHandlers
+): Receiver => {
   const unexpected = (id: number | undefined): void =>
     handlers.diagnostic({
       kind: "unexpected-answer",
@@ -49,8 +54,8 @@ export const makeReceiver = (calls: Calls, handlers: ReceiveHandlers): Receiver 
         : new Refused({
           method,
           code: error.code,
-          detail: excerpt(error.message),
-          ...(error.data === undefined ? {} : { data: error.data })
+          detail: excerpt(redact(error.message)),
+          ...(error.data === undefined ? {} : { data: redactJson(error.data, redact) })
         })
     )
   }
@@ -90,6 +95,10 @@ export const makeReceiver = (calls: Calls, handlers: ReceiveHandlers): Receiver 
     }
   }
 }
+
+/** Data that nests too deep to be written is left out. */
+const redactJson = (data: unknown, redact: (text: string) => string): unknown =>
+  Result.getOrUndefined(Result.try((): unknown => JSON.parse(redact(JSON.stringify(data)))))
 
 // Its names tell enough: the values may be secrets of the server, and nest too deep to be written.
 const kindOf = (value: unknown): string =>

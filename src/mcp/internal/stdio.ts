@@ -151,6 +151,7 @@ export const makeStdio: (
   return {
     kind: "stdio",
     label,
+    redact,
     start,
     request: put,
     notify: put,
@@ -219,8 +220,9 @@ const makeTail = (max: number): { readonly add: (chunk: Uint8Array) => void; rea
         at += chunk.length
       }
       chunks = [bytes]
-      // The cut may fall inside a character.
-      return decoder.decode(bytes.subarray(-max)).replace(/^\ufffd+/, "")
+      const text = decoder.decode(bytes.subarray(-max))
+      // The cut may fall inside a character, or inside a secret, which would not be known any more.
+      return size > max ? text.replace(/^[^\n]*\n/, "").replace(/^\ufffd+/, "") : text
     }
   }
 }

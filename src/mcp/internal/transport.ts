@@ -60,6 +60,9 @@ export interface Transport {
   /** Why a tool cannot be called over this transport, judged by its input schema (`x-mcp-header`); `undefined`: it can. */
   readonly refuses?: (inputSchema: unknown) => string | undefined
 
+  /** Takes the secrets this transport was given out of a text the server sent. Absent: it was given none. */
+  readonly redact?: (text: string) => string
+
   /** What the connection agreed on; `undefined` while it negotiates (again). Headers depend on it. */
   readonly agreed: (protocol: Agreed | undefined) => void
 }

@@ -14,6 +14,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { Closed, ConnectionFailed, McpError, type McpErrorReason } from "../../McpError.ts"
 import { ErrorCode } from "../jsonrpc.ts"
+import { redactor } from "../quote.ts"
 import type { Transport, TransportHandlers } from "../transport.ts"
 import { sendNotification, sendRequest } from "./exchange.ts"
 import { openOldSse } from "./oldSse.ts"
@@ -151,6 +152,7 @@ export const makeHttp: (
   return {
     kind: "http",
     label,
+    redact: redactor(target.secrets),
     start,
     agreed(protocol) {
       if (session !== undefined) session.agreed = protocol
