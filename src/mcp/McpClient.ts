@@ -187,7 +187,7 @@ export interface ClientOptions {
  * @since 0.1.0
  */
 export interface RestartOptions {
-  /** Attempts in a row before it is given up. Default: 5. */
+  /** Attempts before it is given up; they are counted anew once it stayed for `maxDelay`. Default: 5. */
   readonly maxAttempts?: number | undefined
   /** The pause before the first attempt; it doubles each time. Default: 500 milliseconds. */
   readonly delay?: Duration.Input | undefined

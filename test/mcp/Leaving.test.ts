@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { McpError } from "agcore/mcp"
-import { Effect, Fiber, FileSystem, Schedule } from "effect"
+import { Effect, Exit, Fiber, FileSystem, Schedule } from "effect"
 import { connect, reasonOf, scoped, type Script, SERVER, SLOW, textOf } from "./support.ts"
 
 const spaced = Schedule.spaced("20 millis")
@@ -123,6 +123,21 @@ describe("a supervised server", SLOW, () => {
       yield* Effect.retry(client.callTool("echo"), { times: 200, schedule: spaced })
       assert.strictEqual(textOf(yield* client.callTool("echo", { text: "back" })), "back")
       assert.strictEqual(textOf(yield* client.callTool("env")).length, before.length)
+    })))
+
+  it.live("is given up where it leaves each time it is back", () =>
+    scoped(Effect.gen(function*() {
+      const client = yield* connect({}, { restart: { delay: "1 millis", maxAttempts: 2 } })
+      const echo = Effect.repeat(Effect.exit(client.callTool("echo")), { until: Exit.isSuccess, schedule: spaced })
+      for (let start = 0; start < 3; start++) {
+        yield* echo
+        yield* reasonOf(client.callTool("die", { code: 5 }))
+      }
+      yield* Effect.repeat(client.diagnostics, {
+        until: (all) => all.some(({ message }) => message === "given up after 2 starts in a row"),
+        schedule: spaced
+      })
+      assert.strictEqual((yield* reasonOf(client.callTool("echo")))._tag, "ProcessExited")
     })))
 
   it.live("is given up after its attempts", () =>

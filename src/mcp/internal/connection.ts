@@ -5,6 +5,7 @@
  * next one after a pause that grows. A session that a server forgot is negotiated anew on the same link, once for all calls
  * that find it gone, and they are sent again.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -87,6 +88,8 @@ export const makeConnection: (
 
   let agreement: Agreement | undefined
   let link: Scope.Closeable | undefined
+  let establishedAt = 0
+  let attempts = 0
   let established = false
   let sessions = 0
   let logLevel: LogLevel | undefined
@@ -144,7 +147,7 @@ export const makeConnection: (
           if (!established) return
           established = false
           handlers.disconnected()
-          if (options.restart !== undefined) calls.run(reconnect(options.restart, 1))
+          if (options.restart !== undefined) calls.run(restart(options.restart))
         }
       }),
       own
@@ -169,11 +172,13 @@ export const makeConnection: (
   }
 
   const establish = (agree: Effect.Effect<Agreement, McpError>): Effect.Effect<void, McpError> =>
-    Effect.map(agree, (agreed) => {
-      agreement = agreed
-      established = true
-      sessions++
-    })
+    Effect.flatMap(agree, (agreed) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        agreement = agreed
+        established = true
+        establishedAt = now
+        sessions++
+      }))
 
   /** A server that comes back most likely speaks what it spoke. Only if that fails is it asked from the beginning. */
   const agreeAgain = (attempt: number): Effect.Effect<Agreement, McpError> =>
@@ -181,8 +186,20 @@ export const makeConnection: (
       attempt > 1 ? negotiate(handshake) : agreement?.era === "modern" ? discover(handshake) : initialize(handshake, [])
     )
 
+  /** A server that leaves as soon as it is back has not come back: its attempts go on being counted. */
+  const restart = (policy: RestartPolicy): Effect.Effect<void> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (now - establishedAt >= policy.maxMillis) attempts = 0
+      if (attempts < policy.maxAttempts) return reconnect(policy, attempts + 1)
+      handlers.diagnostic({ kind: "connection", message: `given up after ${attempts} starts in a row` })
+      return Effect.void
+    })
+
   const reconnect = (policy: RestartPolicy, attempt: number): Effect.Effect<void> =>
-    Effect.sleep(Math.min(policy.baseMillis * 2 ** (attempt - 1), policy.maxMillis)).pipe(
+    Effect.suspend(() => {
+      attempts = attempt
+      return Effect.sleep(Math.min(policy.baseMillis * 2 ** (attempt - 1), policy.maxMillis))
+    }).pipe(
       Effect.andThen(Effect.andThen(open, establish(agreeAgain(attempt)))),
       Effect.matchEffect({
         onSuccess: () => Effect.sync(handlers.reconnected),
