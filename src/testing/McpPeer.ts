@@ -92,9 +92,9 @@ export interface PeerOptions {
  * @since 0.1.0
  */
 export interface McpPeer {
-  /** Reaches the peer; every start is a connection of its own. */
+  /** Reaches the peer. It has one connection at a time: a new one closes the one before. */
   readonly transport: Transport
-  /** Connects a client to the peer. */
+  /** Connects a client to the peer, and closes the connection before. */
   readonly connect: (options?: McpClient.ClientOptions) => Effect.Effect<McpClient.McpClient, McpError, Scope.Scope>
   /** What clients sent so far. */
   readonly received: Effect.Effect<ReadonlyArray<Received>>
@@ -242,7 +242,9 @@ export const make: (options?: PeerOptions) => Effect.Effect<McpPeer, never, Scop
       start: (given) =>
         Effect.acquireRelease(
           Effect.sync(() => {
+            const before = handlers
             handlers = given
+            before?.closed(new Closed())
           }),
           () =>
             Effect.sync(() => {
