@@ -14,6 +14,7 @@ import * as AiTool from "effect/ai/Tool"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
@@ -348,7 +349,7 @@ export interface DynamicOptions<R, Failure extends Schema.Constraint = Schema.Ne
   readonly failure?: Failure | undefined
   /**
    * What becomes of a schema that cannot be compiled: `fail` refuses the tool at
-   * registration, `unchecked` passes the arguments as they come. Default `fail`.
+   * registration, `unchecked` passes the arguments as they come and logs why. Default `fail`.
    */
   readonly onInvalidSchema?: "fail" | "unchecked" | undefined
   /** Gets the arguments as they came, answers with JSON. */
@@ -415,7 +416,12 @@ export const dynamic = <R = never, Failure extends Schema.Constraint = Schema.Ne
       failure: (options.failure ?? Schema.Never) as Failure,
       exclusive: options.exclusive,
       handler: options.handler
-    })
+    }).pipe(
+      // The registry asks for the implementation once, when the tool is registered.
+      unchecked && Result.isFailure(validate)
+        ? Effect.tap(Effect.logWarning(`The arguments of "${options.name}" are not checked: ${validate.failure}`))
+        : identity
+    )
   }
 }
 

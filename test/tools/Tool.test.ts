@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { PermissionPolicy, Tool, ToolContext, ToolOutput, ToolRegistry, ToolSettings } from "agcore"
-import { Context, Effect, Layer, Option, References, Schema, SchemaGetter, Tracer } from "effect"
+import { Context, Effect, Layer, Logger, Option, References, Schema, SchemaGetter, Tracer } from "effect"
 import { Prompt } from "effect/ai"
 import { call, registryOf, tool } from "./support.ts"
 
@@ -483,6 +483,18 @@ describe("Tool.dynamic", () => {
       for (let i = 0; i < 10_000; i++) deep = { not: deep }
       assert.include(yield* refused({ type: "object", not: deep }, { onInvalidSchema: "unchecked" }), "deeper")
       assert.notStrictEqual(yield* refused({ type: "string" }, { onInvalidSchema: "unchecked" }), "")
+    }))
+
+  it.effect("says once, at registration, that arguments pass unchecked", () =>
+    Effect.gen(function*() {
+      const logged: Array<unknown> = []
+      const broken = { type: "object", properties: { a: { type: "text" } } }
+      const registry = yield* checked(broken, { onInvalidSchema: "unchecked" }).pipe(
+        Effect.provideService(References.CurrentLoggers, new Set([Logger.make(({ message }) => logged.push(message))]))
+      )
+      yield* tryIt(registry, "t", { a: 1 })
+      assert.lengthOf(logged, 1)
+      assert.match(String(logged[0]), /^The arguments of "t" are not checked: /)
     }))
 
   it.effect("survives arguments of any depth", () =>
