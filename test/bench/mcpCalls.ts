@@ -1,7 +1,7 @@
 /**
  * How fast tool calls over stdio are, beside a loop that does nothing but write JSON lines and match the answers.
  *
- *     node --experimental-transform-types test/bench/mcpCalls.ts [calls] [width]
+ *     node --expose-gc test/bench/mcpCalls.ts [calls] [width]
  */
 /* oxlint-disable no-await-in-loop -- one after the other is what is measured */
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -49,6 +49,15 @@ const raw = async (width: number): Promise<number> => {
   return result
 }
 
+/** What is in use once the garbage is gone; needs `--expose-gc` to mean something. */
+const heapMiB = (): number => {
+  globalThis.gc?.()
+  return process.memoryUsage().heapUsed / 2 ** 20
+}
+
+/** MiB that the last run of the client left behind. */
+let grown = 0
+
 const client = (width: number): Promise<number> =>
   Effect.gen(function*() {
     const client = yield* McpClient.stdio({ command: process.execPath, args: [SERVER, "{}"] })
@@ -56,9 +65,12 @@ const client = (width: number): Promise<number> =>
     const lane = Effect.fnUntraced(function*(n: number) {
       for (; n < calls; n += width) yield* client.callTool("echo", { text: `call ${n}` })
     })
+    const before = heapMiB()
     const startedAt = performance.now()
     yield* Effect.forEach(Array.from({ length: width }, (_, n) => n), lane, { concurrency: width, discard: true })
-    return rate(startedAt)
+    const result = rate(startedAt)
+    grown = heapMiB() - before
+    return result
   }).pipe(Effect.scoped, Effect.provide(NodeServices.layer), Effect.runPromise)
 
 for (const lanes of [1, width]) {
@@ -69,6 +81,6 @@ for (const lanes of [1, width]) {
   console.log(
     `${lanes} at a time: raw ${best("raw")}/s, client ${best("client")}/s, ${
       (best("raw") / best("client")).toFixed(2)
-    } times`
+    } times; ${calls} calls left ${grown.toFixed(1)} MiB`
   )
 }

@@ -225,7 +225,7 @@ describe("many calls", SLOW, () => {
       const client = yield* connect()
       let interrupted = 0
       yield* Effect.forEach(
-        Array.from({ length: 4_000 }, (_, n) => n),
+        Array.from({ length: 10_000 }, (_, n) => n),
         Effect.fnUntraced(function*(n) {
           const text = `call ${n}`
           if (n % 7 !== 3) {
