@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import { secretArguments } from "../internal/secretArguments.ts"
 import { shown, shownName } from "../internal/shown.ts"
 import * as McpConfig from "../mcp/McpConfig.ts"
 import * as McpServers from "../mcp/McpServers.ts"
@@ -41,9 +42,11 @@ export const layer = (config: McpConfig.McpConfig) =>
     })
   ).pipe(Layer.provide(FetchHttpClient.layer))
 
-/** What will run, or be talked to. Values from the environment stay hidden. */
+/** What will run, or be talked to. Values from the environment and secrets stay hidden. */
 const describe = (server: McpConfig.Server): string => {
   if (server.type === "http") return shownName(String(server.url).replace(/[?#].*/, ""))
   const args = (server.args ?? []).map((arg) => Redacted.isRedacted(arg) ? "<from the environment>" : arg)
-  return shownName([server.command, ...args].join(" "))
+  const secrets = secretArguments(args)
+  const shownArgs = args.map((arg) => secrets.reduce((text, secret) => text.replaceAll(secret, "<redacted>"), arg))
+  return shownName([server.command, ...shownArgs].join(" "))
 }

@@ -198,6 +198,8 @@ describe("agcore", () => {
           assert.match(stdout, /^memory__read_graph {2}mcp\/memory · custom:mcp\/memory$/m)
           assert.match(stderr, /^memory: node .*server-memory/m)
           assert.match(stderr, /✗ MCP server "broken": cannot start "no-such-command"/)
+          assert.include(stderr, "broken: no-such-command --token <redacted>")
+          assert.notInclude(stderr, "hunter2")
           assert.notInclude(stderr, "disabled")
         }),
       TIMEOUT

@@ -398,6 +398,20 @@ describe("input that a modern server requires", () => {
       assert.strictEqual((yield* peer.received).filter(({ method }) => method === "tools/call").length, 11)
     }))
 
+  it.effect("is given for at most 32 requests at once", () =>
+    Effect.gen(function*() {
+      const asks = (count: number) =>
+        Object.fromEntries(Array.from({ length: count }, (_, n) => [`r${n}`, { method: "roots/list" }]))
+      for (const [count, fits] of [[32, true], [33, false]] as const) {
+        const peer = yield* modern((round) =>
+          round === 1 ? { resultType: "input_required", inputRequests: asks(count) } : done
+        )
+        const client = yield* peer.connect().pipe(Effect.provide(McpRoots.layer([{ uri: "file:///a" }])))
+        if (fits) assert.strictEqual(textOf(yield* client.callTool("t")), "done")
+        else assert.strictEqual((yield* reasonOf(client.callTool("t")))._tag, "LimitExceeded")
+      }
+    }))
+
   const invalid: Record<string, unknown> = {
     "names nothing": { resultType: "input_required" },
     "names null": { resultType: "input_required", inputRequests: null, requestState: null },

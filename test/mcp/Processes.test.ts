@@ -264,12 +264,14 @@ describe("what a server is given", SLOW, () => {
           "-e",
           "console.error('key is', process.env.KEY, process.argv); process.exit(1)",
           "--",
-          "--api-key=abc-argument"
+          "--api-key=abc-argument",
+          "--token",
+          "abc-next"
         ],
         env: { KEY: "abc-environment" }
       }))
       assert.include(error.message, "key is <redacted>")
-      for (const secret of ["abc-environment", "abc-argument"]) {
+      for (const secret of ["abc-environment", "abc-argument", "abc-next"]) {
         assert.notInclude(error.message, secret)
         assert.notInclude(JSON.stringify(error), secret)
       }

@@ -59,12 +59,15 @@ export const requestWithInput = (
     }
     const { inputRequests: requests, requestState: state } = result
     const asked = isObject(requests) ? Object.entries(requests) : []
+    if (asked.length > MAX_SERVER_REQUESTS) {
+      return yield* fail(new LimitExceeded({ limit: "input requests", max: MAX_SERVER_REQUESTS }))
+    }
     const hasState = typeof state === "string"
     if (!isObject(requests) && !hasState) {
       return yield* invalid(method, "input is required, but none is named", result, fail)
     }
     const inputs = yield* Effect.forEach(asked, ([key, request]) => Effect.map(ask(request), (input) => [key, input]), {
-      concurrency: MAX_SERVER_REQUESTS
+      concurrency: "unbounded"
     })
     return yield* round({
       ...params,

@@ -17,6 +17,7 @@ import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/Chi
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import { secretArguments } from "../../internal/secretArguments.ts"
 import { shown } from "../../internal/shown.ts"
 import { McpError, ProcessExited, SpawnFailed } from "../McpError.ts"
 import { inherited } from "./environment.ts"
@@ -228,17 +229,12 @@ const makeTail = (max: number): { readonly add: (chunk: Uint8Array) => void; rea
 }
 
 const secretsOf = (options: StdioOptions): ReadonlyArray<string> => [
-  ...options.args.flatMap((arg) => Redacted.isRedacted(arg) ? [Redacted.value(arg)] : secretOfArgument(arg)),
+  ...options.args.flatMap((arg) => Redacted.isRedacted(arg) ? [Redacted.value(arg)] : []),
+  ...secretArguments(options.args.map((arg) => Redacted.isRedacted(arg) ? "" : arg)),
   ...Object.values(options.env).flatMap((value) =>
     value === undefined ? [] : Redacted.isRedacted(value) ? [Redacted.value(value)] : [value]
   )
 ]
-
-// `--api-key=…`: what such an option is given is secret, whoever wrote the configuration.
-const secretOfArgument = (arg: string): ReadonlyArray<string> => {
-  const value = /^-{0,2}[\w-]*(?:key|token|secret|password|passwd|auth)[\w-]*=(.+)$/is.exec(arg)?.[1]
-  return value === undefined ? [] : [value]
-}
 
 const commandLine = (options: StdioOptions): string =>
   [options.command, ...options.args.map((arg) => Redacted.isRedacted(arg) ? "<redacted>" : arg)]
