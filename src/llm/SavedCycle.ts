@@ -1,0 +1,51 @@
+/**
+ * A conversation as plain data: what has to be kept to go on with it in another
+ * process.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import * as Response from "effect/ai/Response"
+import * as Schema from "effect/Schema"
+import { Question } from "../tools/Question.ts"
+import { ToolInvocation } from "../tools/ToolInvocation.ts"
+
+/**
+ * A submit that has not come to its end: it waits for answers, is paused, or
+ * was cut off.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export class SavedSubmit extends Schema.Class<SavedSubmit>("agcore/llm/SavedCycle/SavedSubmit")({
+  withTools: Schema.Boolean,
+  /** How often it has asked the model. */
+  turns: Schema.Finite,
+  usage: Response.Usage,
+  invocations: Schema.Array(ToolInvocation)
+}) {}
+
+/**
+ * A conversation as it is kept.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export class SavedCycle extends Schema.Class<SavedCycle>("agcore/llm/SavedCycle")({
+  /** The id it is found by. */
+  sessionId: Schema.String,
+  /** Grows by one each time it is saved; the first is 1. */
+  revision: Schema.Finite,
+  /** Turns taken by the model, which may be more than the messages show. */
+  turns: Schema.Finite,
+  messages: Schema.Array(Prompt.Message),
+  /** Calls of the last turn that may have begun and have no result yet, by index. */
+  running: Schema.Array(Schema.Finite),
+  /** What calls of the last turn wait for. */
+  pending: Schema.Array(Question),
+  sharedState: Schema.Record(Schema.String, Schema.Json),
+  /** Tokens of the whole conversation. */
+  usage: Response.Usage,
+  /** The submit that is not over yet, if there is one. */
+  submit: Schema.optionalKey(SavedSubmit)
+}) {}
