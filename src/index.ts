@@ -7,6 +7,11 @@
 /**
  * @since 0.1.0
  */
+export * as Budget from "./llm/Budget.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as CycleConfig from "./llm/CycleConfig.ts"
 
 /**
@@ -47,7 +52,22 @@ export * as PermissionPolicy from "./tools/PermissionPolicy.ts"
 /**
  * @since 0.1.0
  */
+export * as Pricing from "./llm/Pricing.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as Question from "./tools/Question.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as RegistrationError from "./tools/RegistrationError.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as SavedCycle from "./llm/SavedCycle.ts"
 
 /**
  * @since 0.1.0

@@ -21,6 +21,7 @@ const GEN_AI = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-
 const EFFECT_AI = "effect/ai"
 const PACKAGE = "package"
 const COMMAND = "command line"
+const BUDGETS = "budgets and stops"
 const MCP = "https://modelcontextprotocol.io/specification"
 
 export const requirements: ReadonlyArray<Requirement> = [
@@ -253,5 +254,12 @@ export const requirements: ReadonlyArray<Requirement> = [
     "cli.interrupt": "an interrupt leaves no process behind",
     "cli.help": "each command explains itself",
     "cli.errors": "an error says what to do about it"
+  }),
+  // Budgets and stops
+  ...from(BUDGETS, {
+    "budget.price-table": "a price table holds prices that are numbers, in one currency",
+    "budget.price-parts":
+      "tokens cost what they were used for: uncached, read from a cache, written to it, text, reasoning",
+    "budget.never-free": "tokens of a model without a price, or that nobody counted, are an error and never free"
   })
 ]

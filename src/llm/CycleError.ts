@@ -13,6 +13,7 @@ import * as Schema from "effect/Schema"
 import { ToolError } from "../tools/ToolError.ts"
 import { ToolInvocation } from "../tools/ToolInvocation.ts"
 import { NO_USAGE } from "./internal/usage.ts"
+import { ModelUnpriced } from "./Pricing.ts"
 
 const TypeId = "~agcore/llm/CycleError" as const
 
@@ -63,19 +64,67 @@ export class MaxTurnsExceeded
 }
 
 /**
- * The tokens of this submit are used up. Both numbers count input and output.
+ * A limit of the budget is reached. `budget` is the limit and `used` what was
+ * spent of it: tokens, input and output; money in the currency of `pricing`; or
+ * milliseconds.
  *
  * @category reasons
  * @since 0.1.0
  */
 export class BudgetExceeded
   extends Schema.TaggedError<BudgetExceeded>("agcore/llm/CycleError/BudgetExceeded")("BudgetExceeded", {
+    limit: Schema.Literals(["tokens", "cost", "duration"]),
     budget: Schema.Finite,
     used: Schema.Finite
   })
 {
   override get message(): string {
-    return `${this.used} tokens used of a budget of ${this.budget}`
+    const { budget, limit, used } = this
+    switch (limit) {
+      case "tokens":
+        return `${used} tokens used of a budget of ${budget}`
+      case "cost":
+        return `${used} spent of a budget of ${budget}`
+      case "duration":
+        return `${used} ms taken of a budget of ${budget}`
+    }
+  }
+}
+
+/**
+ * A limit of the configuration is none: negative, or no number. Nothing was
+ * asked.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class InvalidLimit
+  extends Schema.TaggedError<InvalidLimit>("agcore/llm/CycleError/InvalidLimit")("InvalidLimit", {
+    limit: Schema.Literals(["tokens", "cost", "duration", "repeatedCalls"]),
+    /** What was given, as text. */
+    value: Schema.String
+  })
+{
+  override get message(): string {
+    return `the limit of ${this.limit} must be 0 or more, not ${this.value}`
+  }
+}
+
+/**
+ * The model goes in circles: in `count` turns it made the same call with the
+ * same result, and nothing new between them.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class RepeatedCalls
+  extends Schema.TaggedError<RepeatedCalls>("agcore/llm/CycleError/RepeatedCalls")("RepeatedCalls", {
+    toolName: Schema.String,
+    count: Schema.Finite
+  })
+{
+  override get message(): string {
+    return `tool "${this.toolName}" was called in ${this.count} turns with the same arguments and the same result`
   }
 }
 
@@ -121,9 +170,22 @@ export const CycleErrorReason: Schema.Union<[
   typeof ToolFailed,
   typeof MaxTurnsExceeded,
   typeof BudgetExceeded,
+  typeof ModelUnpriced,
+  typeof InvalidLimit,
+  typeof RepeatedCalls,
   typeof IncompleteResponse,
   typeof Busy
-]> = Schema.Union([ModelFailed, ToolFailed, MaxTurnsExceeded, BudgetExceeded, IncompleteResponse, Busy])
+]> = Schema.Union([
+  ModelFailed,
+  ToolFailed,
+  MaxTurnsExceeded,
+  BudgetExceeded,
+  ModelUnpriced,
+  InvalidLimit,
+  RepeatedCalls,
+  IncompleteResponse,
+  Busy
+])
 
 /**
  * Why a submit failed.

@@ -31,7 +31,7 @@ export const decide = (response: {
   if (!goesOn) return { _tag: "Fail", reason: new IncompleteResponse({ finishReason }), why: "incomplete" }
   if (turn >= maxTurns) return { _tag: "Fail", reason: new MaxTurnsExceeded({ maxTurns }), why: "turnLimit" }
   if (budget !== undefined && usedTokens >= budget) {
-    return { _tag: "Fail", reason: new BudgetExceeded({ budget, used: usedTokens }), why: "budget" }
+    return { _tag: "Fail", reason: new BudgetExceeded({ limit: "tokens", budget, used: usedTokens }), why: "budget" }
   }
   return { _tag: hasCalls ? "RunCalls" : "AskAgain" }
 }
