@@ -7,6 +7,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { exceedsDepth } from "./depth.ts"
 import { MAX_SCHEMA_DEPTH } from "./jsonSchema.ts"
+import * as SecretProperties from "./secretProperties.ts"
 import { messageOf } from "./text.ts"
 
 /** Describes what a schema's JSON form looks like; fails with why it cannot be offered. */
@@ -18,7 +19,8 @@ export const fromSchema = (schema: Schema.Constraint): Result.Result<JsonSchema.
     Result.flatMap(({ definitions, schema }) => {
       const root = resolveRoot(schema, definitions)
       return fromJsonSchema(Object.keys(definitions).length === 0 ? root : { ...root, $defs: definitions })
-    })
+    }),
+    Result.tap((inputSchema) => SecretProperties.declare(inputSchema, schema))
   )
 
 /** Accepts a JSON Schema whose root is an object; an absent type means one. */
