@@ -7,7 +7,37 @@
 /**
  * @since 0.1.0
  */
+export * as AuditEntry from "./tools/AuditEntry.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as AuditError from "./tools/AuditError.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as AuditLog from "./tools/AuditLog.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as Budget from "./llm/Budget.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as Compaction from "./llm/Compaction.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as CompactionError from "./llm/CompactionError.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as CompactionStrategy from "./llm/CompactionStrategy.ts"
 
 /**
  * @since 0.1.0
@@ -28,6 +58,16 @@ export * as CycleEvent from "./llm/CycleEvent.ts"
  * @since 0.1.0
  */
 export * as CycleResponse from "./llm/CycleResponse.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as CycleStore from "./llm/CycleStore.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as CycleStoreError from "./llm/CycleStoreError.ts"
 
 /**
  * @since 0.1.0
@@ -67,7 +107,22 @@ export * as RegistrationError from "./tools/RegistrationError.ts"
 /**
  * @since 0.1.0
  */
+export * as ResultStore from "./tools/ResultStore.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ResultStoreError from "./tools/ResultStoreError.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as SavedCycle from "./llm/SavedCycle.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as TokenEstimate from "./llm/TokenEstimate.ts"
 
 /**
  * @since 0.1.0

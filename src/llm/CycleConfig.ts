@@ -71,7 +71,12 @@ export interface TurnOptions {
  * @category models
  * @since 0.1.0
  */
-export type ErrorPolicy = { readonly [Reason in ToolErrorReason["_tag"]]: "tell" | "fail" }
+export type ErrorPolicy = {
+  readonly [
+    // A call that waits has not failed: the submit comes to rest instead.
+    Reason in Exclude<ToolErrorReason["_tag"], "AwaitingAnswer">
+  ]: "tell" | "fail"
+}
 
 /**
  * Settings of a cycle. `R` is what its functions require; it is captured when
@@ -186,6 +191,7 @@ export const defaultErrorPolicy: ErrorPolicy = {
   ExecutionFailed: "tell",
   InvalidArguments: "tell",
   TimedOut: "tell",
+  ApprovalDenied: "tell",
   NotExecuted: "tell",
   Other: "tell",
   NotFound: "fail",
@@ -213,4 +219,5 @@ export const errorPolicy = (config: Pick<CycleConfig, "errorPolicy">): ErrorPoli
  * @category defaults
  * @since 0.1.0
  */
-export const isFatal = (policy: ErrorPolicy, error: ToolError): boolean => policy[error.reason._tag] === "fail"
+export const isFatal = (policy: ErrorPolicy, error: ToolError): boolean =>
+  error.reason._tag !== "AwaitingAnswer" && policy[error.reason._tag] === "fail"

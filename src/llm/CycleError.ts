@@ -10,8 +10,10 @@ import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
+import { Question } from "../tools/Question.ts"
 import { ToolError } from "../tools/ToolError.ts"
 import { ToolInvocation } from "../tools/ToolInvocation.ts"
+import { CycleStoreError } from "./CycleStoreError.ts"
 import { NO_USAGE } from "./internal/usage.ts"
 import { ModelUnpriced } from "./Pricing.ts"
 
@@ -160,6 +162,73 @@ export class Busy extends Schema.TaggedError<Busy>("agcore/llm/CycleError/Busy")
 }
 
 /**
+ * The conversation waits for answers: `resume` it with them, or deny, before
+ * anything else is submitted.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class AwaitingAnswers
+  extends Schema.TaggedError<AwaitingAnswers>("agcore/llm/CycleError/AwaitingAnswers")("AwaitingAnswers", {
+    questions: Schema.Array(Question)
+  })
+{
+  override get message(): string {
+    const { length } = this.questions
+    return `the conversation waits for ${
+      length === 1 ? "an answer" : `answers to ${length} questions`
+    }: resume it first`
+  }
+}
+
+/**
+ * An answer cannot be taken: no question of that id is open, it does not fit the
+ * question, or there are two of it. Nothing ran, and every question stays open.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class InvalidAnswer
+  extends Schema.TaggedError<InvalidAnswer>("agcore/llm/CycleError/InvalidAnswer")("InvalidAnswer", {
+    questionId: Schema.String,
+    problem: Schema.String
+  })
+{
+  override get message(): string {
+    return `the answer to question ${this.questionId} cannot be taken: ${this.problem}`
+  }
+}
+
+/**
+ * There is no submit to go on with: the last one has come to its end.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class NothingToResume
+  extends Schema.TaggedError<NothingToResume>("agcore/llm/CycleError/NothingToResume")("NothingToResume", {})
+{
+  override get message(): string {
+    return "there is nothing to resume: the last submit has come to its end"
+  }
+}
+
+/**
+ * The conversation could not be saved. Calls that had not begun did not run; what
+ * happened is in the history of this process, but not in the store.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class StoreFailed extends Schema.TaggedError<StoreFailed>("agcore/llm/CycleError/StoreFailed")("StoreFailed", {
+  error: CycleStoreError
+}) {
+  override get message(): string {
+    return this.error.message
+  }
+}
+
+/**
  * Schema of every reason a submit can fail for.
  *
  * @category schemas
@@ -174,7 +243,11 @@ export const CycleErrorReason: Schema.Union<[
   typeof InvalidLimit,
   typeof RepeatedCalls,
   typeof IncompleteResponse,
-  typeof Busy
+  typeof Busy,
+  typeof AwaitingAnswers,
+  typeof InvalidAnswer,
+  typeof NothingToResume,
+  typeof StoreFailed
 ]> = Schema.Union([
   ModelFailed,
   ToolFailed,
@@ -184,7 +257,11 @@ export const CycleErrorReason: Schema.Union<[
   InvalidLimit,
   RepeatedCalls,
   IncompleteResponse,
-  Busy
+  Busy,
+  AwaitingAnswers,
+  InvalidAnswer,
+  NothingToResume,
+  StoreFailed
 ])
 
 /**

@@ -2,22 +2,30 @@
  * What happens in a conversation, as it happens.
  *
  * ```text
- * turn  := delta*  (ToolCallRejected | ToolExecutionStarted)*  TurnComplete
- *          (ToolExecutionProgress | ToolExecutionCompleted)*
- * delta := AssistantTextDelta | AssistantReasoningDelta | ToolCallDelta | ModelPart
- * cycle := turn+  CycleComplete
+ * turn    := delta*  calls  TurnComplete  running
+ * delta   := AssistantTextDelta | AssistantReasoningDelta | ToolCallDelta | ModelPart
+ * calls   := (ToolCallRejected | ToolApprovalRequested | ToolExecutionStarted)*
+ * running := (ToolExecutionProgress | ToolExecutionCompleted | ToolInputRequested
+ *          |  ToolCallRejected | ToolExecutionStarted)*
+ * cycle   := turn+  CycleComplete
+ * resumed := calls  running  turn*  CycleComplete
  * ```
  *
  * A stream ends with `CycleComplete` or fails with a `CycleError`, never both.
- * Each `ToolExecutionStarted` has exactly one `ToolExecutionCompleted`, unless
- * the stream is interrupted. Turns are counted from 1 over the whole
+ * Each `ToolExecutionStarted` has exactly one `ToolExecutionCompleted`, or one
+ * `ToolInputRequested` where the tool asks back, unless the stream is
+ * interrupted. A call that somebody was asked about starts, or is rejected, when
+ * the answer has come: at once with an `Approver`, else when the conversation is
+ * resumed. Turns are counted from 1 over the whole
  * conversation, calls of a turn from 0.
  *
  * @since 0.1.0
  */
 import * as Response from "effect/ai/Response"
 import * as Schema from "effect/Schema"
+import * as Question from "../tools/Question.ts"
 import { ToolError } from "../tools/ToolError.ts"
+import { FinishReason } from "./CycleResponse.ts"
 
 const call = {
   turn: Schema.Finite,
@@ -100,7 +108,33 @@ export class ToolCallRejected extends Schema.TaggedClass<ToolCallRejected>("agco
 ) {}
 
 /**
- * A call was accepted for execution.
+ * A call waits for somebody's approval; nothing of it has run.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class ToolApprovalRequested
+  extends Schema.TaggedClass<ToolApprovalRequested>("agcore/llm/CycleEvent/ToolApprovalRequested")(
+    "ToolApprovalRequested",
+    { ...call, question: Question.Approval }
+  )
+{}
+
+/**
+ * A tool asks back: its call goes on when somebody has answered.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class ToolInputRequested
+  extends Schema.TaggedClass<ToolInputRequested>("agcore/llm/CycleEvent/ToolInputRequested")(
+    "ToolInputRequested",
+    { ...call, question: Question.Input }
+  )
+{}
+
+/**
+ * A call was accepted for execution. `input` is what it runs with.
  *
  * @category events
  * @since 0.1.0
@@ -158,7 +192,8 @@ export class TurnComplete extends Schema.TaggedClass<TurnComplete>("agcore/llm/C
 ) {}
 
 /**
- * The conversation has come to rest. `text` is that of the last turn, `usage`
+ * The conversation has come to rest. If `reason` is `awaiting-input`, `pending`
+ * are the questions to answer. `text` is that of the last turn, `usage`
  * the sum over all turns of the submit, `turns` their number.
  *
  * @category events
@@ -166,7 +201,13 @@ export class TurnComplete extends Schema.TaggedClass<TurnComplete>("agcore/llm/C
  */
 export class CycleComplete extends Schema.TaggedClass<CycleComplete>("agcore/llm/CycleEvent/CycleComplete")(
   "CycleComplete",
-  { text: Schema.String, usage: Response.Usage, turns: Schema.Finite, reason: Response.FinishReason }
+  {
+    text: Schema.String,
+    usage: Response.Usage,
+    turns: Schema.Finite,
+    reason: FinishReason,
+    pending: Schema.Array(Question.Question)
+  }
 ) {}
 
 /**
@@ -192,6 +233,8 @@ export const CycleEvent: Schema.Union<[
   typeof ToolCallDelta,
   typeof ModelPart,
   typeof ToolCallRejected,
+  typeof ToolApprovalRequested,
+  typeof ToolInputRequested,
   typeof ToolExecutionStarted,
   typeof ToolExecutionProgress,
   typeof ToolExecutionCompleted,
@@ -203,6 +246,8 @@ export const CycleEvent: Schema.Union<[
   ToolCallDelta,
   ModelPart,
   ToolCallRejected,
+  ToolApprovalRequested,
+  ToolInputRequested,
   ToolExecutionStarted,
   ToolExecutionProgress,
   ToolExecutionCompleted,

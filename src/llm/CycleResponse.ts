@@ -6,7 +6,31 @@
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import * as Schema from "effect/Schema"
+import { Question } from "../tools/Question.ts"
 import { ToolInvocation } from "../tools/ToolInvocation.ts"
+
+/**
+ * Schema of why a submit has come to rest: what the model said last, or one of
+ * these, after which `resume` goes on.
+ *
+ * - `awaiting-input`: calls wait for the answers to questions
+ * - `paused`: a limit was reached that pauses
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const FinishReason: Schema.Union<[
+  typeof Response.FinishReason,
+  Schema.Literals<readonly ["awaiting-input", "paused"]>
+]> = Schema.Union([Response.FinishReason, Schema.Literals(["awaiting-input", "paused"])])
+
+/**
+ * Why a submit has come to rest.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type FinishReason = typeof FinishReason.Type
 
 /**
  * The answer, and how it came about.
@@ -19,8 +43,10 @@ export class CycleResponse extends Schema.Class<CycleResponse>("agcore/llm/Cycle
   text: Schema.String,
   /** All of the last turn: text, reasoning, files. */
   content: Schema.Array(Prompt.AssistantMessagePart),
-  /** Why the last turn ended. */
-  finishReason: Response.FinishReason,
+  /** Why it came to rest: mostly, why the last turn ended. */
+  finishReason: FinishReason,
+  /** What calls wait for, if the reason is `awaiting-input`. */
+  pending: Schema.Array(Question),
   /** Tokens of all turns of this submit, as far as the provider tells. */
   usage: Response.Usage,
   /** How often the model was asked in this submit. */

@@ -67,6 +67,8 @@ export interface History {
  */
 export interface OpenTurn {
   readonly content: ReadonlyArray<Prompt.AssistantMessagePart>
+  /** What a provider wants with the message. Default: nothing. */
+  readonly options?: Prompt.AssistantMessage["options"] | undefined
   readonly calls: ReadonlyArray<{ readonly call: Prompt.ToolCallPart; readonly answer: Answer }>
 }
 
@@ -146,6 +148,27 @@ export const append = (self: History, messages: ReadonlyArray<Prompt.Message>): 
     }
   })
   return { turns, closed: all, open: undefined, callIds }
+}
+
+/**
+ * Opens the last turn again, so that its calls can be settled: a conversation
+ * that was stored while one waited. Nothing happens when the transcript does not
+ * end with the results of calls.
+ *
+ * @category combinators
+ * @since 0.1.0
+ */
+export const reopen = (self: History): History => {
+  const { callIds, closed, turns } = close(self)
+  const [response, results] = closed.slice(-2)
+  if (response?.role !== "assistant" || results?.role !== "tool") return self
+  const answers = new Map(results.content.filter(isOwnResult).map((result) => [result.id, result]))
+  const calls = response.content.filter(isCall).flatMap((call) => {
+    const answer = answers.get(call.id)
+    return answer === undefined ? [] : [{ call, answer }]
+  })
+  const { content, options } = response
+  return { turns, closed: closed.slice(0, -2), open: { content, options, calls }, callIds }
 }
 
 /**
@@ -262,7 +285,9 @@ const resultsOf = (messages: ReadonlyArray<Prompt.Message>, position: number): A
 // A draft that is followed by something else was interrupted: its text stays.
 const close = (self: History): History => {
   if (self.open === undefined) return self
-  if (isOpenTurn(self.open)) return { ...self, closed: [...self.closed, ...render(self.open)], open: undefined }
+  if (isOpenTurn(self.open)) {
+    return { ...self, closed: [...self.closed, ...render(self.open, self.open.options)], open: undefined }
+  }
   const content = self.open.content()
   // Reasoning that nothing follows is refused by some providers.
   if (!content.some((part) => part.type === "text")) return { ...self, open: undefined }

@@ -12,6 +12,7 @@
  */
 import * as LanguageModel from "effect/ai/LanguageModel"
 import * as Prompt from "effect/ai/Prompt"
+import type * as Response from "effect/ai/Response"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -19,17 +20,30 @@ import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
 import * as HandlerContext from "../internal/handlerContext.ts"
+import type { Answer, Question } from "../tools/Question.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
 import { type CycleConfig, errorPolicy, type TurnOptions } from "./CycleConfig.ts"
-import type { CycleError } from "./CycleError.ts"
+import {
+  AwaitingAnswers,
+  type CycleError,
+  type CycleErrorReason,
+  make as makeError,
+  NothingToResume
+} from "./CycleError.ts"
 import type { CycleEvent } from "./CycleEvent.ts"
 import type { CycleResponse } from "./CycleResponse.ts"
+import { CycleStore, type CycleStoreError } from "./CycleStore.ts"
 import * as History from "./History.ts"
-import { type Conversation, makeSubmit, systemMessages } from "./internal/conversation.ts"
+import { type Conversation, keep, makeSubmit, save, systemMessages } from "./internal/conversation.ts"
 import { makeGate } from "./internal/gate.ts"
+import { type Keeper, makeKeeper } from "./internal/keeper.ts"
 import { plainLoop } from "./internal/plainLoop.ts"
+import * as Restore from "./internal/restore.ts"
 import { streamLoop } from "./internal/streamLoop.ts"
 import * as Telemetry from "./internal/telemetry.ts"
+import { resume } from "./internal/turn.ts"
+import { NO_USAGE } from "./internal/usage.ts"
+import type { SavedCycle } from "./SavedCycle.ts"
 
 // =============================================================================
 // Service
@@ -91,10 +105,25 @@ export class LlmCycle extends Context.Service<LlmCycle, {
   readonly submitStream: (prompt: Prompt.RawInput) => Stream.Stream<CycleEvent, CycleError>
   /** `submitWithTools` as a stream. Leaving it early stops the request and every running tool. */
   readonly submitStreamWithTools: (prompt: Prompt.RawInput) => Stream.Stream<CycleEvent, CycleError>
+  /**
+   * Goes on with the submit that waits for answers, is paused, or was cut off:
+   * here, or, in a conversation that was kept, in another process. Questions
+   * that get no answer stay open. Fails with `InvalidAnswer` before anything
+   * runs, and with `NothingToResume` where no submit is left to go on with.
+   */
+  readonly resume: (answers?: ReadonlyArray<Answer>) => Effect.Effect<CycleResponse, CycleError>
+  /** `resume` as a stream. */
+  readonly resumeStream: (answers?: ReadonlyArray<Answer>) => Stream.Stream<CycleEvent, CycleError>
+  /** The questions that calls wait with. While there are any, `resume` is what can be done. */
+  readonly pending: Effect.Effect<ReadonlyArray<Question>>
+  /** Tokens of all submits, as far as the provider tells. */
+  readonly usage: Effect.Effect<Response.Usage>
   /** The whole transcript, valid at every instant; without `system`. */
   readonly messages: Effect.Effect<ReadonlyArray<Prompt.Message>>
   /** The transcript with its turns. */
   readonly history: Effect.Effect<History.History>
+  /** All of it as plain data, for `restore`. Its revision is 0. */
+  readonly saved: Effect.Effect<SavedCycle>
 }>()("agcore/llm/LlmCycle") {}
 
 // =============================================================================
@@ -107,56 +136,121 @@ export class LlmCycle extends Context.Service<LlmCycle, {
  * @category constructors
  * @since 0.1.0
  */
-export const make: <R = never>(
-  config?: CycleConfig<R>
-) => Effect.Effect<LlmCycle["Service"], never, R | LanguageModel.LanguageModel | ToolRegistry> = Effect.fnUntraced(
-  function*<R>(config: CycleConfig<R> = {}) {
-    const registry = yield* ToolRegistry
-    const conversation: Conversation = {
-      sessionId: config.sessionId ?? (yield* randomSessionId),
-      config: yield* provided(config),
-      errorPolicy: errorPolicy(config),
-      model: yield* LanguageModel.LanguageModel,
-      tools: config.tools === undefined ? registry : registry.view(config.tools),
-      system: systemMessages(config.system),
-      sharedState: yield* Ref.make<ReadonlyMap<string, unknown>>(new Map()),
-      history: History.fromMessages(config.history ?? [], config.turns)
-    }
-    const gate = makeGate()
-    const attributes = Telemetry.agentAttributes(conversation.sessionId)
+export const make = <R = never>(
+  config: CycleConfig<R> = {}
+): Effect.Effect<LlmCycle["Service"], never, R | LanguageModel.LanguageModel | ToolRegistry> =>
+  assemble(config, undefined, undefined)
 
-    // The prompt joins the history when its turn comes, not when it is called.
-    const begin = (withTools: boolean, prompt: Prompt.RawInput | undefined) =>
-      Effect.sync(() => {
-        conversation.history = History.append(
-          conversation.history,
-          prompt === undefined ? [] : Prompt.make(prompt).content
-        )
-        return makeSubmit(conversation, withTools)
-      })
+/**
+ * Goes on with a conversation from what `saved` told of it. It brings its own
+ * `sessionId`, history and shared state; those of the configuration are not used.
+ * Calls that were running then are answered as interrupted.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const restore = <R = never>(
+  saved: SavedCycle,
+  config: CycleConfig<R> = {}
+): Effect.Effect<LlmCycle["Service"], never, R | LanguageModel.LanguageModel | ToolRegistry> =>
+  assemble(config, saved, undefined)
 
-    const run = (withTools: boolean, prompt?: Prompt.RawInput) =>
-      gate.effect(Effect.flatMap(begin(withTools, prompt), plainLoop)).pipe(
-        Effect.withSpan(Telemetry.AGENT_SPAN, { attributes }, { captureStackTrace: false })
-      )
+/**
+ * Opens a conversation that is kept in the `CycleStore`: the one of that id, or a
+ * new one. It is saved when a prompt joins it, after each turn and after each
+ * call's result, and before an answer to a question takes effect. Fails if it
+ * cannot be loaded; a submit fails with `StoreFailed` if it cannot be saved.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const open = <R = never>(
+  sessionId: string,
+  config: CycleConfig<R> = {}
+): Effect.Effect<
+  LlmCycle["Service"],
+  CycleStoreError,
+  R | LanguageModel.LanguageModel | ToolRegistry | CycleStore
+> =>
+  Effect.gen(function*() {
+    const store = yield* CycleStore
+    const saved = yield* store.load(sessionId)
+    return yield* assemble({ ...config, sessionId }, saved, makeKeeper(store, saved?.revision ?? 0))
+  })
 
-    const stream = (withTools: boolean, prompt: Prompt.RawInput) =>
-      gate.stream(Stream.unwrap(Effect.map(begin(withTools, prompt), streamLoop))).pipe(
-        Stream.withSpan(Telemetry.AGENT_SPAN, { attributes })
-      )
-
-    return LlmCycle.of({
-      sessionId: conversation.sessionId,
-      submit: (prompt) => run(false, prompt),
-      submitMessages: run(false),
-      submitWithTools: (prompt) => run(true, prompt),
-      submitStream: (prompt) => stream(false, prompt),
-      submitStreamWithTools: (prompt) => stream(true, prompt),
-      messages: Effect.sync(() => History.messages(conversation.history)),
-      history: Effect.sync(() => conversation.history)
-    })
+const assemble = Effect.fnUntraced(function*<R>(
+  config: CycleConfig<R>,
+  saved: SavedCycle | undefined,
+  keeper: Keeper | undefined
+) {
+  const registry = yield* ToolRegistry
+  const state = new Map<string, unknown>(Object.entries(saved?.sharedState ?? {}))
+  const conversation: Conversation = {
+    sessionId: saved?.sessionId ?? config.sessionId ?? (yield* randomSessionId),
+    config: yield* provided(config),
+    errorPolicy: errorPolicy(config),
+    model: yield* LanguageModel.LanguageModel,
+    tools: config.tools === undefined ? registry : registry.view(config.tools),
+    system: systemMessages(config.system),
+    sharedState: yield* Ref.make<ReadonlyMap<string, unknown>>(state),
+    keeper,
+    history: History.fromMessages(config.history ?? [], config.turns),
+    usage: NO_USAGE,
+    pending: [],
+    running: new Set(),
+    submit: undefined
   }
-)
+  if (saved !== undefined) Restore.restore(conversation, saved)
+  const gate = makeGate()
+  const attributes = Telemetry.agentAttributes(conversation.sessionId)
+  const refuse = (reason: CycleErrorReason) => Effect.fail(makeError(reason))
+
+  // The prompt joins the history when its turn comes, not when it is called.
+  const begin = (withTools: boolean, prompt: Prompt.RawInput | undefined) =>
+    Effect.suspend(() => {
+      const { pending } = conversation
+      if (pending.length > 0) return refuse(new AwaitingAnswers({ questions: pending }))
+      conversation.history = History.append(
+        conversation.history,
+        prompt === undefined ? [] : Prompt.make(prompt).content
+      )
+      const submit = makeSubmit(conversation, withTools)
+      conversation.submit = submit
+      return Effect.as(keep(submit), submit)
+    })
+
+  const takeUp = Effect.suspend(() =>
+    conversation.submit === undefined ? refuse(new NothingToResume()) : Effect.succeed(conversation.submit)
+  )
+
+  const span = { attributes }
+  const runPlain = (submit: Effect.Effect<CycleResponse, CycleError>) =>
+    gate.effect(submit).pipe(Effect.withSpan(Telemetry.AGENT_SPAN, span, { captureStackTrace: false }))
+  const runStream = (events: Effect.Effect<Stream.Stream<CycleEvent, CycleError>, CycleError>) =>
+    gate.stream(Stream.unwrap(events)).pipe(Stream.withSpan(Telemetry.AGENT_SPAN, span))
+
+  const run = (withTools: boolean, prompt?: Prompt.RawInput) =>
+    runPlain(Effect.flatMap(begin(withTools, prompt), (submit) => plainLoop(submit)))
+  const stream = (withTools: boolean, prompt: Prompt.RawInput) =>
+    runStream(Effect.map(begin(withTools, prompt), (submit) => streamLoop(submit)))
+
+  return LlmCycle.of({
+    sessionId: conversation.sessionId,
+    submit: (prompt) => run(false, prompt),
+    submitMessages: run(false),
+    submitWithTools: (prompt) => run(true, prompt),
+    submitStream: (prompt) => stream(false, prompt),
+    submitStreamWithTools: (prompt) => stream(true, prompt),
+    resume: (answers = []) => runPlain(Effect.flatMap(takeUp, (submit) => plainLoop(submit, resume(submit, answers)))),
+    resumeStream: (answers = []) =>
+      runStream(Effect.map(takeUp, (submit) => streamLoop(submit, resume(submit, answers)))),
+    pending: Effect.sync(() => conversation.pending),
+    usage: Effect.sync(() => conversation.usage),
+    messages: Effect.sync(() => History.messages(conversation.history)),
+    history: Effect.sync(() => conversation.history),
+    saved: Effect.suspend(() => save(conversation, 0))
+  })
+})
 
 // =============================================================================
 // Layers
@@ -171,6 +265,21 @@ export const make: <R = never>(
 export const layer = <R = never>(
   config?: CycleConfig<R>
 ): Layer.Layer<LlmCycle, never, R | LanguageModel.LanguageModel | ToolRegistry> => Layer.effect(LlmCycle, make(config))
+
+/**
+ * Provides one conversation that is kept in the `CycleStore`, as `open` does.
+ *
+ * @category layers
+ * @since 0.1.0
+ */
+export const layerOpen = <R = never>(
+  sessionId: string,
+  config?: CycleConfig<R>
+): Layer.Layer<
+  LlmCycle,
+  CycleStoreError,
+  R | LanguageModel.LanguageModel | ToolRegistry | CycleStore
+> => Layer.effect(LlmCycle, open(sessionId, config))
 
 // =============================================================================
 // Internals

@@ -11,30 +11,39 @@ import { Question } from "../tools/Question.ts"
 import { ToolInvocation } from "../tools/ToolInvocation.ts"
 
 /**
- * A submit that has not come to its end: it waits for answers, is paused, or
- * was cut off.
+ * Schema of a submit that has not come to its end: it waits for answers, is
+ * paused, or was cut off.
  *
- * @category models
+ * @category schemas
  * @since 0.1.0
  */
-export class SavedSubmit extends Schema.Class<SavedSubmit>("agcore/llm/SavedCycle/SavedSubmit")({
+export const SavedSubmit = Schema.Struct({
   withTools: Schema.Boolean,
   /** How often it has asked the model. */
   turns: Schema.Finite,
   usage: Response.Usage,
   invocations: Schema.Array(ToolInvocation)
-}) {}
+})
 
 /**
- * A conversation as it is kept.
+ * A submit that has not come to its end.
  *
  * @category models
  * @since 0.1.0
  */
-export class SavedCycle extends Schema.Class<SavedCycle>("agcore/llm/SavedCycle")({
+export interface SavedSubmit extends Schema.Schema.Type<typeof SavedSubmit> {}
+
+/**
+ * Schema of a conversation as it is kept. Its JSON form is
+ * `Schema.toCodecJson(SavedCycle)`.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const SavedCycle = Schema.Struct({
   /** The id it is found by. */
   sessionId: Schema.String,
-  /** Grows by one each time it is saved; the first is 1. */
+  /** Grows by one each time it is saved; the first is 1, and 0 was never saved. */
   revision: Schema.Finite,
   /** Turns taken by the model, which may be more than the messages show. */
   turns: Schema.Finite,
@@ -48,4 +57,12 @@ export class SavedCycle extends Schema.Class<SavedCycle>("agcore/llm/SavedCycle"
   usage: Response.Usage,
   /** The submit that is not over yet, if there is one. */
   submit: Schema.optionalKey(SavedSubmit)
-}) {}
+})
+
+/**
+ * A conversation as it is kept.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface SavedCycle extends Schema.Schema.Type<typeof SavedCycle> {}

@@ -2,8 +2,8 @@
  * Decides whether a tool call may run.
  *
  * The policy is asked before anything of the tool runs, its schema included. It
- * fails closed: a policy that fails or dies denies, and so does a question that
- * nobody answers.
+ * fails closed: a policy that fails or dies denies, and a call that a question is
+ * open about does not run.
  *
  * @since 0.1.0
  */
@@ -14,6 +14,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as HandlerContext from "../internal/handlerContext.ts"
 import { Permission } from "./Permission.ts"
+import type { Answer, Question } from "./Question.ts"
 import type { Definition } from "./Tool.ts"
 
 // =============================================================================
@@ -42,7 +43,7 @@ export interface Deny {
 }
 
 /**
- * Somebody has to decide: the registry asks its `Approver`.
+ * Somebody has to decide: the `Approver`, or whoever resumes the conversation.
  *
  * @category models
  * @since 0.1.0
@@ -94,7 +95,7 @@ export const allow: Decision = { _tag: "Allow" }
 export const deny = (explanation: string): Decision => ({ _tag: "Deny", explanation })
 
 /**
- * The `Approver` decides; `question` is what it is asked.
+ * Somebody decides; `question` is what they are asked.
  *
  * @category constructors
  * @since 0.1.0
@@ -136,18 +137,22 @@ export class PermissionPolicy extends Context.Service<PermissionPolicy, {
 }>()("agcore/tools/PermissionPolicy") {}
 
 /**
- * Answers a policy's questions: a person, or what stands in for one. `true` lets
- * the call run; a defect, or silence for `ApprovalTimeout`, denies it.
+ * Answers questions while their calls wait: a person, or what stands in for one.
+ * It is asked what the policy answers with `ask`, what a tool needs approval
+ * for, and what a tool asks back. A defect, an answer to something else, or
+ * silence for `ApprovalTimeout` denies the call.
  *
- * Default: nobody is there, so every question is answered with no.
+ * Default: nobody is there. Then a conversation ends with `awaiting-input` and
+ * goes on when it is resumed with the answers; elsewhere the call fails with
+ * `AwaitingAnswer`.
  *
  * @category references
  * @since 0.1.0
  */
-export const Approver: Context.Reference<(request: Request, question: string) => Effect.Effect<boolean>> = Context
-  .Reference<(request: Request, question: string) => Effect.Effect<boolean>>(
+export const Approver: Context.Reference<((question: Question) => Effect.Effect<Answer>) | undefined> = Context
+  .Reference<((question: Question) => Effect.Effect<Answer>) | undefined>(
     "agcore/tools/PermissionPolicy/Approver",
-    { defaultValue: () => () => Effect.succeed(false) }
+    { defaultValue: () => undefined }
   )
 
 /**

@@ -62,7 +62,44 @@ export interface Definition<out Name extends string = string> {
   readonly openWorld: boolean
   /** The tool's own limit of time, before the caller's. */
   readonly timeout: Duration.Input | undefined
+  /** Whether a person has to approve a call: each, none, or some, by its arguments. */
+  readonly needsApproval: boolean | "by-arguments"
 }
+
+/**
+ * What a tool is told when somebody has answered its question.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Reply<out Asked, out Answer> {
+  /** What the tool gave along with its question. */
+  readonly context: Asked
+  readonly answer: Answer
+}
+
+/**
+ * How a handler has ended: with a result, or a question.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type Outcome = ToolOutput.Final<Schema.Json> | {
+  readonly _tag: "AwaitingInput"
+  /** The encoded context. */
+  readonly context: Schema.Json
+  readonly prompt: string
+  /** JSON Schema of the answer. */
+  readonly answerSchema: Schema.Json
+}
+
+/**
+ * An answer to a tool's question, as JSON.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export type EncodedReply = Reply<Schema.Json, unknown>
 
 /**
  * A call whose arguments were accepted, ready to run.
@@ -73,8 +110,19 @@ export interface Definition<out Name extends string = string> {
 export interface Prepared {
   /** Calls with the same key run one after the other. */
   readonly exclusivityKey: string | undefined
-  /** Runs the handler; succeeds with the encoded result. */
-  readonly run: Effect.Effect<ToolOutput.Final<Schema.Json>, ToolError, CallServices>
+  /** Whether a person has to approve the call, as far as the tool says. */
+  readonly needsApproval: Effect.Effect<boolean>
+  /**
+   * Runs the handler. `onPartial` hears of the values of a streamed result, the
+   * last one included. With a reply, it goes on after its question; fails with
+   * `InvalidArguments` if the reply does not fit.
+   */
+  readonly run: (
+    onPartial: (value: Schema.Json) => Effect.Effect<void>,
+    reply?: EncodedReply
+  ) => Effect.Effect<Outcome, ToolError, CallServices>
+  /** Why a reply cannot be taken, if it cannot; runs nothing of the handler. */
+  readonly checkReply: (reply: EncodedReply) => Effect.Effect<string | undefined>
 }
 
 /**
@@ -112,9 +160,9 @@ export interface Tool<out R = never> {
 export type Requirements<T> = T extends Tool<infer R> ? R : never
 
 /**
- * The function behind a tool. It gets decoded parameters and answers with the
- * tool's success, a `ToolOutput.Final` around it, the tool's typed failure, or
- * a `ToolError` of its choice.
+ * The function behind a tool. It gets decoded parameters, and the reply where it
+ * goes on after a question of its own. It answers with the tool's success, a
+ * `ToolOutput`, the tool's typed failure, or a `ToolError` of its choice.
  *
  * @category models
  * @since 0.1.0
@@ -123,10 +171,17 @@ export type Handler<
   Parameters extends Schema.Constraint,
   Success extends Schema.Constraint,
   Failure extends Schema.Constraint,
-  R
+  R,
+  Asked extends Schema.Constraint = Schema.Never,
+  Answer extends Schema.Constraint = Schema.Never
 > = (
-  parameters: Parameters["Type"]
-) => Effect.Effect<Success["Type"] | ToolOutput.Final<Success["Type"]>, Failure["Type"] | ToolError, R>
+  parameters: Parameters["Type"],
+  reply: Reply<Asked["Type"], Answer["Type"]> | undefined
+) => Effect.Effect<
+  Success["Type"] | ToolOutput.ToolOutput<Success["Type"], Failure["Type"] | ToolError, R, Asked["Type"]>,
+  Failure["Type"] | ToolError,
+  R
+>
 
 /**
  * What describes a tool besides its name and schemas.
@@ -157,6 +212,12 @@ export interface DefinitionOptions<in Parameters = never> {
   readonly timeout?: Duration.Input | undefined
   /** Calls of one registry whose key is equal run one after the other. Default: none. */
   readonly exclusive?: string | ((parameters: Parameters) => string) | undefined
+  /**
+   * Whether a person has to approve a call before it runs, whatever the policy
+   * allows. A function decides by the arguments; one that fails or dies asks.
+   * Default `false`.
+   */
+  readonly needsApproval?: boolean | ((parameters: Parameters) => boolean | Effect.Effect<boolean>) | undefined
 }
 
 /**
@@ -184,7 +245,9 @@ export type Captured<R> = Exclude<R, CallServices>
 export interface ServiceOptions<
   Parameters extends Schema.Constraint,
   Success extends Schema.Constraint,
-  Failure extends Schema.Constraint
+  Failure extends Schema.Constraint,
+  Asked extends Schema.Constraint = Schema.Never,
+  Answer extends Schema.Constraint = Schema.Never
 > extends DefinitionOptions<Parameters["Type"]> {
   /** The arguments; an object. Default: no arguments. */
   readonly parameters?: Parameters | undefined
@@ -192,10 +255,18 @@ export interface ServiceOptions<
   readonly success?: Success | undefined
   /** A typed failure the model is told about. Default: the handler cannot fail. */
   readonly failure?: Failure | undefined
+  /** What it may ask with `ToolOutput.awaitingInput`. Default: it cannot ask. */
+  readonly asks?: {
+    /** What it keeps for itself until the answer comes. */
+    readonly context: Asked
+    /** What it wants to know. */
+    readonly answer: Answer
+  } | undefined
 }
 
 /**
- * Services that a tool's schemas need to read arguments and write results.
+ * Services that a tool's schemas need to read arguments and answers and to write
+ * results and questions.
  *
  * @category utility types
  * @since 0.1.0
@@ -203,8 +274,16 @@ export interface ServiceOptions<
 export type SchemaServices<
   Parameters extends Schema.Constraint,
   Success extends Schema.Constraint,
-  Failure extends Schema.Constraint
-> = Parameters["DecodingServices"] | Success["EncodingServices"] | Failure["EncodingServices"]
+  Failure extends Schema.Constraint,
+  Asked extends Schema.Constraint = Schema.Never,
+  Answer extends Schema.Constraint = Schema.Never
+> =
+  | Parameters["DecodingServices"]
+  | Success["EncodingServices"]
+  | Failure["EncodingServices"]
+  | Asked["DecodingServices"]
+  | Asked["EncodingServices"]
+  | Answer["DecodingServices"]
 
 /**
  * The key of a tool's service. It holds the name, so that the types of two tools
@@ -228,7 +307,9 @@ export interface ServiceClass<
   Name extends string,
   Parameters extends Schema.Constraint,
   Success extends Schema.Constraint,
-  Failure extends Schema.Constraint
+  Failure extends Schema.Constraint,
+  Asked extends Schema.Constraint = Schema.Never,
+  Answer extends Schema.Constraint = Schema.Never
 > extends Context.ServiceClass<Self, ServiceKey<Name>, Implementation>, Tool<Self> {
   readonly definition: Definition<Name>
   readonly parameters: Parameters
@@ -237,16 +318,16 @@ export interface ServiceClass<
 
   /** Implements the tool by a handler. */
   readonly layer: <R = never>(
-    handler: Handler<Parameters, Success, Failure, R>
-  ) => Layer.Layer<Self, never, Captured<R> | SchemaServices<Parameters, Success, Failure>>
+    handler: Handler<Parameters, Success, Failure, R, Asked, Answer>
+  ) => Layer.Layer<Self, never, Captured<R> | SchemaServices<Parameters, Success, Failure, Asked, Answer>>
 
   /** Implements the tool by an effect that builds the handler once. */
   readonly layerEffect: <E, RX, R = never>(
-    build: Effect.Effect<Handler<Parameters, Success, Failure, R>, E, RX>
+    build: Effect.Effect<Handler<Parameters, Success, Failure, R, Asked, Answer>, E, RX>
   ) => Layer.Layer<
     Self,
     E,
-    Exclude<RX, Scope.Scope> | Captured<R> | SchemaServices<Parameters, Success, Failure>
+    Exclude<RX, Scope.Scope> | Captured<R> | SchemaServices<Parameters, Success, Failure, Asked, Answer>
   >
 }
 
@@ -294,31 +375,43 @@ export const Service = <Self = never>(): <
   const Name extends string,
   Parameters extends Schema.Constraint = AiTool.EmptyParams,
   Success extends Schema.Constraint = Schema.Void,
-  Failure extends Schema.Constraint = Schema.Never
+  Failure extends Schema.Constraint = Schema.Never,
+  Asked extends Schema.Constraint = Schema.Never,
+  Answer extends Schema.Constraint = Schema.Never
 >(
   name: Name,
-  options: ServiceOptions<Parameters, Success, Failure>
-) => ServiceClass<Self, Name, Parameters, Success, Failure> =>
+  options: ServiceOptions<Parameters, Success, Failure, Asked, Answer>
+) => ServiceClass<Self, Name, Parameters, Success, Failure, Asked, Answer> =>
 <
   const Name extends string,
   Parameters extends Schema.Constraint = AiTool.EmptyParams,
   Success extends Schema.Constraint = Schema.Void,
-  Failure extends Schema.Constraint = Schema.Never
->(name: Name, options: ServiceOptions<Parameters, Success, Failure>) => {
+  Failure extends Schema.Constraint = Schema.Never,
+  Asked extends Schema.Constraint = Schema.Never,
+  Answer extends Schema.Constraint = Schema.Never
+>(name: Name, options: ServiceOptions<Parameters, Success, Failure, Asked, Answer>) => {
   // The defaults of the type parameters are exactly these schemas.
   const parameters = (options.parameters ?? AiTool.EmptyParams) as Parameters
   const success = (options.success ?? Schema.Void) as Success
   const failure = (options.failure ?? Schema.Never) as Failure
+  const asks = (options.asks ?? { context: Schema.Never, answer: Schema.Never }) as {
+    readonly context: Asked
+    readonly answer: Answer
+  }
   const inputSchema = ParametersSchema.fromSchema(parameters)
 
   const key: ServiceKey<Name> = `agcore/tools/Tool/${name}#${nextServiceId++}`
   const service = Context.Service<Self, Implementation>()(key)
 
   const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(parameters))
-  const implement = <R>(handler: Handler<Parameters, Success, Failure, R>) =>
-    implementation({ name, decode, success, failure, exclusive: options.exclusive, handler })
+  const { exclusive, needsApproval } = options
+  const implement = <R>(handler: Handler<Parameters, Success, Failure, R, Asked, Answer>) =>
+    implementation({ name, decode, success, failure, asks, exclusive, needsApproval, handler })
 
-  const statics: Omit<ServiceClass<Self, Name, Parameters, Success, Failure>, keyof typeof service> = {
+  const statics: Omit<
+    ServiceClass<Self, Name, Parameters, Success, Failure, Asked, Answer>,
+    keyof typeof service
+  > = {
     [TypeId]: TypeId,
     definition: makeDefinition(name, inputSchema, options),
     schemaProblem: Result.isFailure(inputSchema) ? inputSchema.failure : undefined,
@@ -330,7 +423,7 @@ export const Service = <Self = never>(): <
     layerEffect: (build) => Layer.effect(service, Effect.flatMap(build, implement))
   }
   // The class keeps its type; what it lacks of the interface is added here.
-  return Object.assign(service, statics) as ServiceClass<Self, Name, Parameters, Success, Failure>
+  return Object.assign(service, statics) as ServiceClass<Self, Name, Parameters, Success, Failure, Asked, Answer>
 }
 
 /**
@@ -352,10 +445,17 @@ export interface DynamicOptions<R, Failure extends Schema.Constraint = Schema.Ne
    * registration, `unchecked` passes the arguments as they come and logs why. Default `fail`.
    */
   readonly onInvalidSchema?: "fail" | "unchecked" | undefined
-  /** Gets the arguments as they came, answers with JSON. */
-  readonly handler: (
-    args: Readonly<Record<string, unknown>>
-  ) => Effect.Effect<Schema.Json | ToolOutput.Final<Schema.Json>, Failure["Type"] | ToolError, R>
+  /** Gets the arguments as they came, and the reply after a question of its own; answers with JSON. */
+  readonly handler: Handler<
+    Schema.Codec<Readonly<Record<string, unknown>>>,
+    Schema.Codec<Schema.Json>,
+    Failure,
+    R,
+    Schema.Codec<Schema.Json>,
+    Schema.Codec<unknown>
+  >
+  /** JSON Schema of the answers to its questions, for whoever asks. Default: anything. */
+  readonly answerSchema?: Schema.Json | undefined
 }
 
 /**
@@ -414,7 +514,9 @@ export const dynamic = <R = never, Failure extends Schema.Constraint = Schema.Ne
       success: Schema.Json,
       // The default of the type parameter is exactly this schema.
       failure: (options.failure ?? Schema.Never) as Failure,
+      asks: { context: Schema.Json, answer: Schema.Unknown, answerSchema: options.answerSchema },
       exclusive: options.exclusive,
+      needsApproval: options.needsApproval,
       handler: options.handler
     }).pipe(
       // The registry asks for the implementation once, when the tool is registered.
@@ -458,5 +560,6 @@ const makeDefinition = <const Name extends string>(
   idempotent: options.idempotent ?? false,
   openWorld: options.openWorld ?? true,
   // A limit that is none shows where it is written, not when the tool is called.
-  timeout: options.timeout === undefined ? undefined : Duration.fromInputUnsafe(options.timeout)
+  timeout: options.timeout === undefined ? undefined : Duration.fromInputUnsafe(options.timeout),
+  needsApproval: typeof options.needsApproval === "function" ? "by-arguments" : options.needsApproval ?? false
 })

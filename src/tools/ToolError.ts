@@ -11,6 +11,7 @@
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { excerpt, messageOf } from "../internal/text.ts"
+import { Question } from "./Question.ts"
 
 const TypeId = "~agcore/tools/ToolError" as const
 
@@ -109,6 +110,46 @@ export class PermissionDenied
 }
 
 /**
+ * Somebody who was asked said no, or nobody gave a clear answer. `explanation`
+ * is told to the model.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class ApprovalDenied
+  extends Schema.TaggedError<ApprovalDenied>("agcore/tools/ToolError/ApprovalDenied")("ApprovalDenied", {
+    explanation: Schema.String
+  })
+{
+  readonly isRecoverable = true
+  override get message(): string {
+    return `not approved: ${excerpt(this.explanation, MAX_DETAIL_CHARACTERS)}`
+  }
+}
+
+/**
+ * The call waits for a person's answer to `question`, and nobody can be asked
+ * here. It goes on when it is made again together with the answer. `problem`
+ * says why an answer could not be taken.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class AwaitingAnswer
+  extends Schema.TaggedError<AwaitingAnswer>("agcore/tools/ToolError/AwaitingAnswer")("AwaitingAnswer", {
+    question: Question,
+    problem: Schema.optionalKey(Schema.String)
+  })
+{
+  readonly isRecoverable = false
+  override get message(): string {
+    return this.problem === undefined
+      ? `waits for an answer to: ${excerpt(this.question.prompt, MAX_DETAIL_CHARACTERS)}`
+      : `cannot take the answer: ${excerpt(this.problem, MAX_DETAIL_CHARACTERS)}`
+  }
+}
+
+/**
  * The tool took longer than allowed. `stopped` says whether its work has ended
  * or goes on in the background because it does not react to interruption.
  *
@@ -134,12 +175,13 @@ export class TimedOut extends Schema.TaggedError<TimedOut>("agcore/tools/ToolErr
  * the turn was refused. `turnLimit`, `budget`: the conversation reached its
  * limit. `interrupted`: it was stopped before the call ran. `busy`: an earlier
  * call that holds the same exclusivity key timed out and is still running.
+ * `unsaved`: the conversation could not be saved before it ran.
  *
  * @category reasons
  * @since 0.1.0
  */
 export class NotExecuted extends Schema.TaggedError<NotExecuted>("agcore/tools/ToolError/NotExecuted")("NotExecuted", {
-  why: Schema.Literals(["incomplete", "sibling", "turnLimit", "budget", "interrupted", "busy"])
+  why: Schema.Literals(["incomplete", "sibling", "turnLimit", "budget", "interrupted", "busy", "unsaved"])
 }) {
   get isRecoverable(): boolean {
     return this.why === "busy"
@@ -155,6 +197,7 @@ const NOT_EXECUTED = {
   turnLimit: "the limit of turns was reached",
   budget: "the token budget is used up",
   interrupted: "the conversation was interrupted before it ran",
+  unsaved: "the conversation could not be saved before it ran",
   busy: "an earlier call that excludes this one is still running"
 } as const
 
@@ -254,6 +297,8 @@ export const ToolErrorReason: Schema.Union<[
   typeof ExecutionFailed,
   typeof InvalidArguments,
   typeof PermissionDenied,
+  typeof ApprovalDenied,
+  typeof AwaitingAnswer,
   typeof TimedOut,
   typeof NotExecuted,
   typeof McpError,
@@ -266,6 +311,8 @@ export const ToolErrorReason: Schema.Union<[
   ExecutionFailed,
   InvalidArguments,
   PermissionDenied,
+  ApprovalDenied,
+  AwaitingAnswer,
   TimedOut,
   NotExecuted,
   McpError,
@@ -339,6 +386,8 @@ export class ToolError extends Schema.TaggedError<ToolError>("agcore/tools/ToolE
         return reason.origin === "failure" ? toText(reason.failure) : "The tool failed unexpectedly."
       case "PermissionDenied":
         return "Permission denied."
+      case "AwaitingAnswer":
+        return "Not executed: it waits for an answer from the user."
       case "McpError":
       case "McpNotInitialized":
       case "McpTimeout":

@@ -18,6 +18,7 @@ import * as Names from "../internal/names.ts"
 import { makePermits } from "../internal/permits.ts"
 import { makeAdmit } from "./internal/admit.ts"
 import * as Catalogue from "./internal/catalogue.ts"
+import { makeAsk } from "./internal/settle.ts"
 import * as Stats from "./internal/stats.ts"
 import type { PermissionPolicy } from "./PermissionPolicy.ts"
 import { DuplicateName, InvalidName, InvalidSchema, RegistrationError } from "./RegistrationError.ts"
@@ -114,7 +115,11 @@ export interface ToolView {
   readonly stats: Effect.Effect<ReadonlyMap<string, ToolStats>>
   /** Finds the tool, asks the policy, decodes the arguments; runs nothing. */
   readonly admit: (call: ToolCall, options?: InvokeOptions) => Effect.Effect<Admission>
-  /** Admits and runs one call. Fails with the reason if it was refused or failed. */
+  /**
+   * Admits and runs one call. Fails with the reason if it was refused or failed;
+   * with `AwaitingAnswer` if somebody has to answer first and there is no
+   * `Approver`: then make the same call again with `answered`.
+   */
   readonly invoke: (call: ToolCall, options?: InvokeOptions) => Effect.Effect<ToolInvocation, ToolError>
   /**
    * Admits all calls in order, then runs them side by side, each under its own
@@ -211,7 +216,7 @@ export const make: Effect.Effect<ToolRegistry["Service"], never, PermissionPolic
   const stats = Stats.make()
   const admit = yield* makeAdmit(stats.record)
   const changes = yield* PubSub.sliding<RegistryChange>(CHANGES_CAPACITY)
-  let current = Catalogue.empty(admit)
+  let current = Catalogue.empty({ admit, ask: yield* makeAsk })
 
   const commit = (next: Catalogue.Catalogue): Effect.Effect<void> => {
     if (next === current) return Effect.void
@@ -314,9 +319,8 @@ const makeView = (
   const admit: ToolView["admit"] = (call, options) => Effect.flatMap(snapshot, (tools) => tools.admit(call, options))
 
   const invoke: ToolView["invoke"] = Effect.fnUntraced(function*(call, options) {
-    const admission = yield* admit(call, options)
-    if (admission._tag === "Rejected") return yield* admission.error
-    const invocation = yield* admission.run()
+    const tools = yield* snapshot
+    const invocation = yield* tools.settle(yield* tools.admit(call, options), options)
     if (invocation.error !== undefined) return yield* invocation.error
     return invocation
   })
@@ -330,7 +334,7 @@ const makeView = (
     const permits = yield* makePermits(options?.concurrency)
     return yield* Effect.forEach(
       admissions,
-      (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run({ permits }),
+      (admission) => tools.settle(admission, options, { run: (accepted) => accepted.run({ permits }) }),
       { concurrency: "unbounded" }
     )
   })

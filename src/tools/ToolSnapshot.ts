@@ -14,6 +14,7 @@ import type * as Effect from "effect/Effect"
 import type * as Ref from "effect/Ref"
 import type * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
+import type { Answer, Question } from "./Question.ts"
 import type { Definition } from "./Tool.ts"
 import type { ToolError } from "./ToolError.ts"
 import type { ToolCall, ToolInvocation } from "./ToolInvocation.ts"
@@ -66,8 +67,27 @@ export interface InvokeOptions {
   readonly maxResultBytes?: number | undefined
   /** Hears of a call's progress. Must not block: it is called from the tool's fiber. */
   readonly onProgress?: ((value: unknown, call: ToolCall) => void) | undefined
+  /**
+   * Hears of each value of a streamed result, encoded, the last one included.
+   * Must not block. Default: `onProgress`.
+   */
+  readonly onPartialResult?: ((value: Schema.Json, call: ToolCall) => void) | undefined
+  /** The answer to a question that this very call has led to. Default: none. */
+  readonly answered?: Answered | undefined
   /** Default: fresh for each call. */
   readonly sharedState?: Ref.Ref<ReadonlyMap<string, unknown>> | undefined
+}
+
+/**
+ * A question about a call and what was answered. It holds for that call of that
+ * tool with those arguments, and for nothing else.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Answered {
+  readonly question: Question
+  readonly answer: Answer
 }
 
 /**
@@ -98,7 +118,23 @@ export interface Accepted {
 }
 
 /**
- * A call that is answered without having run.
+ * Who hears of a call on its way to an outcome.
+ *
+ * @category options
+ * @since 0.1.0
+ */
+export interface SettleOptions {
+  /** Runs an accepted call. Default: its own `run`, once. */
+  readonly run?: ((accepted: Accepted) => Effect.Effect<ToolInvocation>) | undefined
+  /** Hears of a question before anybody is asked. Default: nobody does. */
+  readonly onQuestion?: ((question: Question) => Effect.Effect<void>) | undefined
+  /** Hears what became of the call when its question was answered. Default: nobody does. */
+  readonly onAnswered?: ((admission: Admission) => Effect.Effect<void>) | undefined
+}
+
+/**
+ * A call that is answered without having run, or waits for somebody's answer:
+ * then the error's reason is `AwaitingAnswer`.
  *
  * @category models
  * @since 0.1.0
@@ -155,6 +191,16 @@ export interface ToolSnapshot {
   readonly toolkit: RegistryToolkit
   /** Finds the tool, asks the policy, decodes the arguments: in this order. */
   readonly admit: (call: ToolCall, options?: InvokeOptions) => Effect.Effect<Admission>
+  /**
+   * Brings an admitted call to its outcome: runs it, and asks the `Approver`
+   * where it waits for an answer. Without one it ends as `AwaitingAnswer`.
+   * `options` are those it was admitted with.
+   */
+  readonly settle: (
+    admission: Admission,
+    options?: InvokeOptions,
+    settleOptions?: SettleOptions
+  ) => Effect.Effect<ToolInvocation>
   /** The same moment with fewer tools. Equal sets are the same object. */
   readonly filter: (filter: ToolFilter) => ToolSnapshot
 }

@@ -14,20 +14,10 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import * as Permission from "./Permission.ts"
 import * as Tool from "./Tool.ts"
 import { ToolContext } from "./ToolContext.ts"
 import { ExecutionFailed, InvalidArguments, isToolError, Other, ToolError } from "./ToolError.ts"
 import * as ToolOutput from "./ToolOutput.ts"
-
-/**
- * The permission that a toolkit's tool declares when it needs approval: a policy
- * answers it with `PermissionPolicy.ask`. It is `custom:needs-approval`.
- *
- * @category constants
- * @since 0.1.0
- */
-export const NeedsApproval: Permission.Permission = Permission.custom("needs-approval")
 
 /**
  * Makes registry tools of a toolkit whose handlers are in the context. Tools
@@ -81,13 +71,13 @@ const fromAiTool = <Tools extends Record<string, AiTool.Any>>(
   tool: AiTool.Any,
   handled: Toolkit.WithHandler<Tools>
 ): Tool.Tool<AiTool.HandlerServices<Tools[keyof Tools]>> =>
-  Tool.dynamic({
+  Tool.dynamic<ToolContext | AiTool.HandlerServices<Tools[keyof Tools]>>({
     name: tool.name,
     description: AiTool.getDescription(tool) ?? "",
     inputSchema: AiTool.getJsonSchema(tool),
     // The toolkit decodes the arguments itself, by the schema it was made with.
     onInvalidSchema: "unchecked",
-    permissions: tool.needsApproval === undefined || tool.needsApproval === false ? [] : [NeedsApproval],
+    needsApproval: needsApproval(tool),
     readonly: Context.get(tool.annotations, AiTool.Readonly),
     destructive: Context.get(tool.annotations, AiTool.Destructive),
     idempotent: Context.get(tool.annotations, AiTool.Idempotent),
@@ -111,6 +101,22 @@ const fromAiTool = <Tools extends Record<string, AiTool.Any>>(
       })
     }, (handled, args) => Effect.catch(handled, (error) => Effect.flatMap(toToolError(tool, args, error), Effect.fail)))
   })
+
+// What the schema needs is in the context: the toolkit's handlers need it too.
+const decodeParameters = (tool: AiTool.Any) =>
+  Schema.decodeUnknownEffect(Schema.toCodecJson(tool.parametersSchema as Schema.Codec<unknown>))
+
+// Outside of a prompt there are no messages to decide by. Arguments that do not
+// fit are refused by the toolkit before anything runs.
+const needsApproval = (tool: AiTool.Any): Tool.DefinitionOptions<unknown>["needsApproval"] => {
+  const needed = tool.needsApproval
+  if (typeof needed !== "function") return needed
+  return (args) =>
+    Effect.flatMap(Effect.orDie(decodeParameters(tool)(args)), (parameters) => {
+      const answer = needed(parameters, { toolCallId: "", messages: [] })
+      return Effect.isEffect(answer) ? answer : Effect.succeed(answer)
+    })
+}
 
 const toJson = (value: unknown) => Schema.decodeUnknownEffect(Schema.Json)(value ?? null)
 

@@ -23,7 +23,7 @@ export type Cycle = LlmCycle.LlmCycle["Service"]
 interface Result {
   readonly text: string
   readonly turns: number
-  readonly reason: Response.FinishReason
+  readonly reason: CycleResponse.FinishReason
   readonly usage: Response.Usage
 }
 

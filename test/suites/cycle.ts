@@ -2,7 +2,16 @@
  * What a submit does, whichever loop takes its turns.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { CycleConfig, LlmCycle, PermissionPolicy, Tool, ToolContext, ToolError, ToolOutput, ToolRegistry } from "agcore"
+import {
+  CycleConfig,
+  LlmCycle,
+  PermissionPolicy,
+  Tool,
+  ToolContext,
+  ToolError,
+  ToolOutput,
+  ToolRegistry
+} from "agcore"
 import { ScriptedModel } from "agcore/testing"
 import { Context, Deferred, Duration, Effect, Fiber, Ref, Schedule, Schema } from "effect"
 import { LanguageModel, Prompt } from "effect/ai"
@@ -368,11 +377,12 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
 
   // ---------------------------------------------------------------------------
 
-  const REASONS: { readonly [Reason in ToolError.ToolErrorReason["_tag"]]: ToolError.ToolErrorReason } = {
+  const REASONS: { readonly [Reason in keyof CycleConfig.ErrorPolicy]: ToolError.ToolErrorReason } = {
     NotFound: new ToolError.NotFound({ available: [] }),
     ExecutionFailed: new ToolError.ExecutionFailed({ origin: "failure", failure: "no" }),
     InvalidArguments: new ToolError.InvalidArguments({ issue: "no", input: {} }),
     PermissionDenied: new ToolError.PermissionDenied({ permissions: [], explanation: "no" }),
+    ApprovalDenied: new ToolError.ApprovalDenied({ explanation: "no" }),
     TimedOut: new ToolError.TimedOut({ timeoutMillis: 1, stopped: true }),
     NotExecuted: new ToolError.NotExecuted({ why: "busy" }),
     McpError: new ToolError.McpError({ server: "s", description: "no" }),
@@ -384,8 +394,8 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
 
   const failures = () =>
     describe("a call that fails", () => {
-      for (const reason of Object.values(REASONS)) {
-        const fate = CycleConfig.defaultErrorPolicy[reason._tag]
+      for (const [tag, fate] of Object.entries(CycleConfig.defaultErrorPolicy)) {
+        const reason = REASONS[tag as keyof typeof REASONS]
         it.effect(`with ${reason._tag} ${fate === "tell" ? "is told to the model" : "ends the submit"}`, () =>
           Effect.gen(function*() {
             const { check, cycle } = yield* makeCycle({

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Permission, PermissionPolicy, ToolRegistry } from "agcore"
+import { Permission, PermissionPolicy, Question, ToolRegistry } from "agcore"
 import { Context, Deferred, Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { after, call, settle, succeed, tool } from "./support.ts"
@@ -28,7 +28,10 @@ const callUnder = (
 const explanation = (policy: Layer.Layer<PermissionPolicy.PermissionPolicy>, references?: Context.Context<never>) =>
   Effect.map(
     callUnder(policy, undefined, references),
-    ({ error }) => error?.reason._tag === "PermissionDenied" ? error.reason.explanation : undefined
+    ({ error }) =>
+      error?.reason._tag === "PermissionDenied" || error?.reason._tag === "ApprovalDenied"
+        ? error.reason.explanation
+        : undefined
   )
 
 describe("PermissionPolicy", () => {
@@ -199,9 +202,16 @@ describe("PermissionPolicy", () => {
     }
 
     const asking = PermissionPolicy.layerCheck(() => Effect.succeed(PermissionPolicy.ask("Really?")))
-    const approvers: Record<string, () => Effect.Effect<boolean>> = {
-      "no": () => Effect.succeed(false),
-      "a value that is nearly yes": () => Effect.succeed("yes" as never),
+    type Approver = (question: Question.Question) => Effect.Effect<Question.Answer>
+    const approvers: Record<string, Approver> = {
+      "no": (question) => Effect.succeed(Question.deny(question, "no")),
+      "a value that is nearly yes": () => Effect.succeed(true as never),
+      "nothing": () => Effect.succeed(undefined as never),
+      "yes to something else": (question) =>
+        Effect.succeed(new Question.Approve({ ...Question.approve(question), questionId: "another" })),
+      "what looks like yes": (question) => Effect.succeed({ _tag: "approve", questionId: question.id } as never),
+      "input that was not asked for": (question) => Effect.succeed(Question.reply(question, true)),
+      "yes, with arguments that do not fit": (question) => Effect.succeed(Question.approve(question, { input: "x" })),
       "a defect": () => Effect.die("bug"),
       "an exception": () => {
         throw new Error("bug")
@@ -212,14 +222,17 @@ describe("PermissionPolicy", () => {
       it.effect(`of the approver: ${what}`, () =>
         Effect.gen(function*() {
           const invocation = yield* callUnder(asking, undefined, Context.make(PermissionPolicy.Approver, approver))
-          assert.strictEqual(invocation.error?.reason._tag, "PermissionDenied")
+          assert.strictEqual(invocation.error?.reason._tag, "ApprovalDenied")
+          assert.isUndefined(invocation.output)
         }))
     }
 
     // verifies: permission.ask
     it.effect("where nobody is there to approve", () =>
       Effect.gen(function*() {
-        assert.strictEqual(yield* explanation(asking), "it was not approved")
+        const invocation = yield* callUnder(asking)
+        assert.strictEqual(invocation.error?.reason._tag, "AwaitingAnswer")
+        assert.isUndefined(invocation.output)
       }))
 
     for (
@@ -239,7 +252,7 @@ describe("PermissionPolicy", () => {
           yield* settle
           yield* TestClock.adjust("59 seconds")
           assert.isUndefined(fiber.pollUnsafe())
-          assert.strictEqual(yield* after(fiber, "1 second"), "nobody approved it in time")
+          assert.strictEqual(yield* after(fiber, "1 second"), "nobody answered in time")
         }))
     }
   })
@@ -251,10 +264,10 @@ describe("PermissionPolicy", () => {
       const invocation = yield* callUnder(
         policy,
         undefined,
-        Context.make(PermissionPolicy.Approver, (request, question) =>
+        Context.make(PermissionPolicy.Approver, (question) =>
           Effect.sync(() => {
-            questions.push(`${request.tool.name}: ${question}`)
-            return true
+            questions.push(`${question.toolName}: ${question.prompt}`)
+            return Question.approve(question)
           }))
       )
       assert.strictEqual(invocation.output, "ran")

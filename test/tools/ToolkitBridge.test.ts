@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Permission, PermissionPolicy, ToolContext, ToolError, ToolkitBridge, ToolRegistry } from "agcore"
+import { Permission, PermissionPolicy, Question, ToolContext, ToolError, ToolkitBridge, ToolRegistry } from "agcore"
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import { LanguageModel, Prompt, type Response, Tool, Toolkit } from "effect/ai"
 import { after, call, registryOf, succeed, tool } from "./support.ts"
@@ -68,32 +68,23 @@ describe("a toolkit in a registry", () => {
       assert.deepStrictEqual(definition.permissions, [])
     }).pipe(Effect.provide(PermissionPolicy.layer())))
 
-  it.effect("declares a permission where a tool needs approval", () =>
+  it.effect("asks where a tool needs approval", () =>
     Effect.gen(function*() {
-      const denied = yield* Effect.flatMap(bridged, (registry) => registry.invoke(call("pay", { amount: 1 }))).pipe(
-        Effect.provide(PermissionPolicy.layer()),
+      const waiting = yield* Effect.flatMap(bridged, (registry) => registry.invoke(call("pay", { amount: 1 }))).pipe(
         Effect.flip
       )
-      assert.strictEqual(denied.reason._tag, "PermissionDenied")
+      assert.strictEqual(waiting.reason._tag, "AwaitingAnswer")
 
       const questions: Array<string> = []
-      const asking = PermissionPolicy.layerCheck((request) =>
-        Effect.succeed(
-          request.tool.permissions.includes(ToolkitBridge.NeedsApproval)
-            ? PermissionPolicy.ask(`${request.tool.name}?`)
-            : PermissionPolicy.allow
-        )
-      )
       const paid = yield* Effect.flatMap(bridged, (registry) => registry.invoke(call("pay", { amount: 1 }))).pipe(
-        Effect.provide(asking),
-        Effect.provideService(PermissionPolicy.Approver, (_, question) => {
-          questions.push(question)
-          return Effect.succeed(true)
+        Effect.provideService(PermissionPolicy.Approver, (question) => {
+          questions.push(question.toolName)
+          return Effect.succeed(Question.approve(question))
         })
       )
       assert.strictEqual(paid.output, null)
-      assert.deepStrictEqual(questions, ["pay?"])
-    }))
+      assert.deepStrictEqual(questions, ["pay"])
+    }).pipe(Effect.provide(PermissionPolicy.layer())))
 
   it.effect("reports progress and the label of the call", () =>
     Effect.gen(function*() {
@@ -127,7 +118,10 @@ describe("a toolkit in a registry", () => {
       }
       assert.deepStrictEqual(shown?.output, { size: 7 })
       assert.strictEqual(shown?.modelOutput?.[0]?.type === "text" && shown.modelOutput[0].text, "7 pixels")
-    }).pipe(Effect.provide(PermissionPolicy.layerAllowAll)))
+    }).pipe(
+      Effect.provide(PermissionPolicy.layerAllowAll),
+      Effect.provideService(PermissionPolicy.Approver, (question) => Effect.succeed(Question.approve(question)))
+    ))
 
   it.effect("is stopped by the registry's timeout", () =>
     Effect.gen(function*() {

@@ -102,7 +102,8 @@ describe("acceptance", () => {
           destructive: false,
           idempotent: true,
           openWorld: false,
-          timeout: undefined
+          timeout: undefined,
+          needsApproval: false
         })
         assert.deepStrictEqual(definitions[2]?.inputSchema, {
           type: "object",

@@ -9,8 +9,12 @@ import * as Ask from "./ask.ts"
 import { fail, type Submit } from "./conversation.ts"
 import * as Turn from "./turn.ts"
 
-export const plainLoop = (submit: Submit): Effect.Effect<CycleResponse, CycleError> =>
-  Effect.flatMap(takeTurn(submit), (next) => {
+/** Takes turns until there is an answer; `resumed` is what an earlier turn has left to do. */
+export const plainLoop = (
+  submit: Submit,
+  resumed?: Effect.Effect<Turn.Concluded, CycleError>
+): Effect.Effect<CycleResponse, CycleError> =>
+  Effect.flatMap(resumed === undefined ? takeTurn(submit) : Effect.flatMap(resumed, ({ settle }) => settle), (next) => {
     switch (next._tag) {
       case "Again":
         return plainLoop(submit)

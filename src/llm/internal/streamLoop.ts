@@ -31,9 +31,13 @@ const EVENT_CAPACITY = 64
 /** What the next pull does; it may have nothing to tell and lead to another. */
 type Step = Pull.Pull<ReadonlyArray<CycleEvent>, CycleError>
 
-export const streamLoop = (submit: Submit): Stream.Stream<CycleEvent, CycleError> =>
+/** Takes turns until there is an answer; `resumed` is what an earlier turn has left to do. */
+export const streamLoop = (
+  submit: Submit,
+  resumed?: Effect.Effect<Turn.Concluded, CycleError>
+): Stream.Stream<CycleEvent, CycleError> =>
   Stream.unwrap(Effect.map(Effect.scope, (scope) => {
-    let step = takeTurn(submit, scope, (next) => {
+    let step = takeTurns(submit, scope, resumed, (next) => {
       step = next
     })
     // A step without events leads to the next one.
@@ -45,7 +49,12 @@ export const streamLoop = (submit: Submit): Stream.Stream<CycleEvent, CycleError
     return Stream.fromPull(Effect.succeed(pull))
   }))
 
-const takeTurn = (submit: Submit, scope: Scope.Scope, goTo: (step: Step) => void): Step => {
+const takeTurns = (
+  submit: Submit,
+  scope: Scope.Scope,
+  resumed: Effect.Effect<Turn.Concluded, CycleError> | undefined,
+  goTo: (step: Step) => void
+): Step => {
   const { conversation } = submit
   const modelFailed = (error: ModelFailed["error"]) => fail(submit, new ModelFailed({ error }))
 
@@ -63,7 +72,7 @@ const takeTurn = (submit: Submit, scope: Scope.Scope, goTo: (step: Step) => void
     const { first, rest } = yield* Effect.mapError(Ask.open(request, conversation.config, modelScope), modelFailed)
     const conclude = Effect.andThen(
       Scope.close(modelScope, Exit.void),
-      Effect.suspend(() => runTools(request, gathering.end()))
+      Effect.suspend(() => runTools(Turn.conclude(submit, request, gathering.end())))
     )
     goTo(
       first === undefined ? conclude : Pull.matchEffect(rest, {
@@ -75,8 +84,8 @@ const takeTurn = (submit: Submit, scope: Scope.Scope, goTo: (step: Step) => void
     return first === undefined ? [] : receive(first)
   })
 
-  const runTools = Effect.fnUntraced(function*(request: Turn.Request, answer: Answer.Answer) {
-    const { events, settle } = yield* Turn.conclude(submit, request, answer)
+  const runTools = Effect.fnUntraced(function*(concluded: Effect.Effect<Turn.Concluded, CycleError>) {
+    const { events, settle } = yield* concluded
     const queue = yield* Queue.bounded<CycleEvent, Cause.Done>(EVENT_CAPACITY)
     submit.sink = {
       emit: (event) => Effect.asVoid(Queue.offer(queue, event)),
@@ -98,14 +107,14 @@ const takeTurn = (submit: Submit, scope: Scope.Scope, goTo: (step: Step) => void
         goTo(start)
         return Effect.succeed([])
       case "Done": {
-        const { finishReason, text, turns, usage } = next.response
+        const { finishReason, pending, text, turns, usage } = next.response
         goTo(Cause.done())
-        return Effect.succeed([new CycleComplete({ text, usage, turns, reason: finishReason })])
+        return Effect.succeed([new CycleComplete({ text, usage, turns, reason: finishReason, pending })])
       }
       case "Fail":
         return Effect.fail(next.error)
     }
   }
 
-  return start
+  return resumed === undefined ? start : runTools(resumed)
 }

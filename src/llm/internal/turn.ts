@@ -8,8 +8,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Semaphore from "effect/Semaphore"
 import { makePermits } from "../../internal/permits.ts"
+import type * as Question from "../../tools/Question.ts"
 import type { Definition } from "../../tools/Tool.ts"
-import { NotExecuted, NotFound, ToolError, type ToolErrorReason } from "../../tools/ToolError.ts"
+import { AwaitingAnswer, NotExecuted, NotFound, ToolError, type ToolErrorReason } from "../../tools/ToolError.ts"
 import { failed, type ToolCall, type ToolInvocation } from "../../tools/ToolInvocation.ts"
 import type {
   Accepted,
@@ -20,19 +21,21 @@ import type {
   ToolSnapshot
 } from "../../tools/ToolSnapshot.ts"
 import { type ErrorPolicy, isFatal, type ToolChoice, type TurnOptions } from "../CycleConfig.ts"
-import { type CycleError, type CycleErrorReason, ToolFailed } from "../CycleError.ts"
+import { type CycleError, type CycleErrorReason, InvalidAnswer, ToolFailed } from "../CycleError.ts"
 import {
   type CycleEvent,
+  ToolApprovalRequested,
   ToolCallRejected,
   ToolExecutionCompleted,
   ToolExecutionProgress,
   ToolExecutionStarted,
+  ToolInputRequested,
   TurnComplete
 } from "../CycleEvent.ts"
-import { CycleResponse } from "../CycleResponse.ts"
+import { CycleResponse, type FinishReason } from "../CycleResponse.ts"
 import * as History from "../History.ts"
 import type { Answer } from "./answer.ts"
-import { closeHistory, type Conversation, fail, type Submit, systemMessages, turnState } from "./conversation.ts"
+import { closeHistory, type Conversation, fail, keep, type Submit, systemMessages, turnState } from "./conversation.ts"
 import { decide, type Decision } from "./decide.ts"
 import * as Telemetry from "./telemetry.ts"
 import { addUsage, totalTokens } from "./usage.ts"
@@ -54,10 +57,10 @@ export type Next =
   | { readonly _tag: "Fail"; readonly error: CycleError }
 
 /** A response that is in the history, with its calls admitted or refused. */
-interface Concluded {
+export interface Concluded {
   readonly events: ReadonlyArray<CycleEvent>
   /** Runs what was admitted, if anything, and says how to go on. */
-  readonly settle: Effect.Effect<Next>
+  readonly settle: Effect.Effect<Next, CycleError>
 }
 
 const AGAIN: Next = { _tag: "Again" }
@@ -117,17 +120,16 @@ export const conclude = Effect.fnUntraced(function*(
   submit: Submit,
   request: Request,
   answer: Answer
-): Effect.fn.Return<Concluded> {
+): Effect.fn.Return<Concluded, CycleError> {
   const { conversation } = submit
   conversation.history = History.respond(conversation.history, answer.content, notExecuted)
   submit.turns++
   submit.usage = addUsage(submit.usage, answer.usage)
+  conversation.usage = addUsage(conversation.usage, answer.usage)
   yield* Telemetry.recordTurn(answer.usage)
 
   const turn = conversation.history.turns
-  const calls = History.openCalls(conversation.history).map(
-    ({ call: { id, name, params } }, index): ToolCall => ({ id, name, params, turn, index })
-  )
+  const calls = openCalls(conversation)
   const decision = decide({
     hasCalls: calls.length > 0,
     finishReason: answer.finishReason,
@@ -136,30 +138,165 @@ export const conclude = Effect.fnUntraced(function*(
     usedTokens: totalTokens(submit.usage),
     budget: conversation.config.budget
   })
-  const { admissions, next } = yield* verdict(submit, request, answer, calls, decision)
-
-  const events = admissions.map((admission) => {
-    const { call } = admission
-    const about = { ...describe(call), input: call.params }
-    if (admission._tag === "Accepted") return new ToolExecutionStarted(about)
-    settleCall(conversation, admission.invocation)
-    return new ToolCallRejected({ ...about, error: admission.error })
-  })
+  const { events, settle } = yield* begin(
+    submit,
+    request.tools ?? (yield* conversation.tools.snapshot),
+    yield* verdict(submit, request, answer, calls, decision)
+  )
   return {
     events: [...events, new TurnComplete({ turn, reason: answer.finishReason, usage: answer.usage })],
-    settle: Effect.map(runAll(submit, admissions), (invocations) => {
-      submit.invocations.push(...invocations)
-      return next(invocations)
+    settle
+  }
+})
+
+/** Takes answers to the questions of the last turn; what was answered runs, the rest waits on. */
+export const resume = Effect.fnUntraced(function*(
+  submit: Submit,
+  answers: ReadonlyArray<Question.Answer>
+): Effect.fn.Return<Concluded, CycleError> {
+  const { conversation } = submit
+  const invalid = (questionId: string, problem: string) => fail(submit, new InvalidAnswer({ questionId, problem }))
+
+  const byId = new Map<string, Question.Answer>()
+  for (const answer of answers) {
+    if (!conversation.pending.some(({ id }) => id === answer.questionId)) {
+      return yield* invalid(answer.questionId, "no such question is open")
+    }
+    if (byId.has(answer.questionId)) return yield* invalid(answer.questionId, "it is answered twice")
+    byId.set(answer.questionId, answer)
+  }
+  const tools = yield* conversation.tools.snapshot
+  const calls = openCalls(conversation)
+  const admissions: Array<Admission> = []
+  for (const question of conversation.pending) {
+    const call = calls[question.index]
+    if (call === undefined) continue
+    const answer = byId.get(question.id)
+    const admission = answer === undefined
+      ? reject(call, new AwaitingAnswer({ question }))
+      : yield* tools.admit(call, { ...invokeOptions(submit), answered: { question, answer } })
+    const problem = waitingFor(admission)?.problem
+    if (problem !== undefined) return yield* invalid(question.id, problem)
+    admissions.push(admission)
+  }
+  return yield* begin(submit, tools, weigh(submit, lastAnswer(conversation), admissions))
+})
+
+/** Announces what becomes of calls, and keeps it, before any of them runs. */
+const begin = Effect.fnUntraced(function*(
+  submit: Submit,
+  tools: ToolSnapshot,
+  { admissions, next }: Verdict
+): Effect.fn.Return<Concluded, CycleError> {
+  const { conversation } = submit
+  const known = conversation.pending
+  const questions = admissions.flatMap((admission) => waitingFor(admission)?.question ?? [])
+  const events = admissions.flatMap((admission): ReadonlyArray<CycleEvent> => {
+    const question = waitingFor(admission)?.question
+    if (question !== undefined) return known.some(({ id }) => id === question.id) ? [] : [requested(question)]
+    if (admission._tag === "Rejected") settleCall(conversation, admission.invocation)
+    return [admitted(admission)]
+  })
+  for (const { index } of questions) {
+    conversation.history = History.settle(conversation.history, index, WAITING)
+  }
+  conversation.pending = questions
+  conversation.running = new Set(
+    admissions.flatMap((admission) => admission._tag === "Accepted" ? admission.call.index ?? 0 : [])
+  )
+  // What is not kept does not run: its questions stay open.
+  yield* Effect.tapError(keep(submit), () =>
+    Effect.sync(() => {
+      conversation.pending = [...known, ...questions.filter(({ id }) => !known.some((it) => it.id === id))]
+      conversation.running = new Set()
+    }))
+  return {
+    events,
+    settle: Effect.flatMap(runAll(submit, tools, admissions), (invocations) => {
+      submit.invocations.push(...invocations.filter((it) => it.error?.reason._tag !== "AwaitingAnswer"))
+      submit.invocations.sort(byPlace)
+      return rest(submit, next(invocations))
     })
   }
 })
 
+/** What has come to its end is over; what waits or is paused goes on when it is resumed. */
+const rest = (submit: Submit, next: Next): Effect.Effect<Next, CycleError> => {
+  const { conversation } = submit
+  if (next._tag === "Again") return Effect.as(keep(submit), next)
+  const isSuspended = next._tag === "Done" && isResumable(next.response.finishReason)
+  if (!isSuspended) {
+    // A submit that fails leaves nobody to answer to.
+    for (const { index } of conversation.pending) {
+      conversation.history = History.settle(conversation.history, index, SIBLING)
+    }
+    conversation.pending = []
+    conversation.submit = undefined
+  }
+  return Effect.as(keep(submit), next)
+}
+
+const isResumable = (reason: FinishReason): boolean => reason === "awaiting-input" || reason === "paused"
+
+const byPlace = (a: ToolInvocation, b: ToolInvocation): number => a.turn - b.turn || a.index - b.index
+
+const openCalls = ({ history }: Conversation): ReadonlyArray<ToolCall> =>
+  History.openCalls(history).map(({ call: { id, name, params } }, index) => ({
+    id,
+    name,
+    params,
+    turn: history.turns,
+    index
+  }))
+
+/** The response whose calls are open, as far as the transcript tells. */
+const lastAnswer = ({ history }: Conversation): Pick<Answer, "content" | "text" | "finishReason"> => {
+  const content = history.open !== undefined && "calls" in history.open ? history.open.content : []
+  return {
+    content,
+    text: content.map((part) => part.type === "text" ? part.text : "").join(""),
+    finishReason: "tool-calls"
+  }
+}
+
+const waitingFor = (admission: Admission): AwaitingAnswer | undefined =>
+  admission._tag === "Rejected" && admission.error.reason._tag === "AwaitingAnswer"
+    ? admission.error.reason
+    : undefined
+
+const requested = (question: Question.Question): CycleEvent => {
+  const { index, toolCallId, toolName, turn } = question
+  const about = { turn, index, toolCallId, toolName }
+  return question._tag === "Approval"
+    ? new ToolApprovalRequested({ ...about, question })
+    : new ToolInputRequested({ ...about, question })
+}
+
+const admitted = (admission: Admission): CycleEvent => {
+  const { call } = admission
+  const about = { ...describe(call), input: call.params }
+  return admission._tag === "Accepted"
+    ? new ToolExecutionStarted(about)
+    : new ToolCallRejected({ ...about, error: admission.error })
+}
+
 // What a call is answered with until it starts; it stays the answer if the submit is interrupted before.
 const notExecuted = (call: ToolCall): History.Answer => toAnswer(failed(call, new NotExecuted({ why: "interrupted" })))
 
-const INTERRUPTED: History.Answer = {
+/** What a call is answered with once it has started, until it settles. */
+export const INTERRUPTED: History.Answer = {
   isFailure: true,
   result: "Interrupted while running: whether it took effect is unknown."
+}
+
+const WAITING: History.Answer = {
+  isFailure: true,
+  result: "Not executed: it waits for an answer from the user."
+}
+
+const SIBLING: History.Answer = {
+  isFailure: true,
+  result: "Not executed: another call of the same turn was refused or failed."
 }
 
 interface Verdict {
@@ -175,7 +312,6 @@ const verdict = Effect.fnUntraced(function*(
   calls: ReadonlyArray<ToolCall>,
   decision: Decision
 ): Effect.fn.Return<Verdict> {
-  const { config, errorPolicy } = submit.conversation
   const failing = (reason: CycleErrorReason) => (): Next => ({ _tag: "Fail", error: fail(submit, reason) })
   const done = (): Next => ({ _tag: "Done", response: respond(submit, answer) })
 
@@ -188,27 +324,44 @@ const verdict = Effect.fnUntraced(function*(
       const why = new NotExecuted({ why: decision.why })
       return { admissions: calls.map((call) => reject(call, why)), next: failing(decision.reason) }
     }
-    case "RunCalls": {
-      const admissions = yield* Effect.forEach(calls, (call) => admit(submit, request, call))
-      const fatal = findFatal(errorPolicy, admissions.flatMap((it) => it._tag === "Rejected" ? [it.invocation] : []))
-      if (fatal !== undefined) {
-        const why = new NotExecuted({ why: "sibling" })
-        return {
-          admissions: admissions.map((it) => it._tag === "Rejected" ? it : reject(it.call, why)),
-          next: failing(new ToolFailed({ error: fatal }))
-        }
-      }
-      return {
-        admissions,
-        next: (invocations) => {
-          const error = findFatal(errorPolicy, invocations)
-          if (error !== undefined) return failing(new ToolFailed({ error }))()
-          return config.stopWhen?.(turnState(submit, submit.turns)) === true ? done() : AGAIN
-        }
-      }
-    }
+    case "RunCalls":
+      return weigh(submit, answer, yield* Effect.forEach(calls, (call) => admit(submit, request, call)))
   }
 })
+
+/** A call that is refused fatally stops its siblings; otherwise what is admitted runs. */
+const weigh = (
+  submit: Submit,
+  answer: Pick<Answer, "content" | "text" | "finishReason">,
+  admissions: ReadonlyArray<Admission>
+): Verdict => {
+  const { config, errorPolicy } = submit.conversation
+  const failing = (reason: CycleErrorReason) => (): Next => ({ _tag: "Fail", error: fail(submit, reason) })
+
+  const fatal = findFatal(errorPolicy, admissions.flatMap((it) => it._tag === "Rejected" ? [it.invocation] : []))
+  if (fatal !== undefined) {
+    const why = new NotExecuted({ why: "sibling" })
+    return {
+      admissions: admissions.map((it) =>
+        it._tag === "Rejected" && waitingFor(it) === undefined ? it : reject(it.call, why)
+      ),
+      next: failing(new ToolFailed({ error: fatal }))
+    }
+  }
+  return {
+    admissions,
+    next: (invocations) => {
+      const error = findFatal(errorPolicy, invocations)
+      if (error !== undefined) return failing(new ToolFailed({ error }))()
+      if (submit.conversation.pending.length > 0) {
+        return { _tag: "Done", response: respond(submit, answer, "awaiting-input") }
+      }
+      return config.stopWhen?.(turnState(submit, submit.turns)) === true
+        ? { _tag: "Done", response: respond(submit, answer) }
+        : AGAIN
+    }
+  }
+}
 
 const findFatal = (policy: ErrorPolicy, invocations: ReadonlyArray<ToolInvocation>): ToolError | undefined =>
   invocations.find(({ error }) => error !== undefined && isFatal(policy, error))?.error
@@ -226,11 +379,16 @@ const admit = (submit: Submit, { toolChoice, tools }: Request, call: ToolCall): 
     ? Effect.succeed(reject(call, new NotFound({ available: [] })))
     : tools.admit(call, invokeOptions(submit))
 
-const respond = (submit: Submit, answer: Answer): CycleResponse =>
+const respond = (
+  submit: Submit,
+  answer: Pick<Answer, "content" | "text" | "finishReason">,
+  finishReason: FinishReason = answer.finishReason
+): CycleResponse =>
   new CycleResponse({
     text: answer.text,
     content: answer.content,
-    finishReason: answer.finishReason,
+    finishReason,
+    pending: submit.conversation.pending,
     usage: submit.usage,
     turns: submit.turns,
     invocations: submit.invocations
@@ -240,52 +398,110 @@ const respond = (submit: Submit, answer: Answer): CycleResponse =>
 // Settle
 // -----------------------------------------------------------------------------
 
-const runAll = Effect.fnUntraced(function*(submit: Submit, admissions: ReadonlyArray<Admission>) {
+const runAll = Effect.fnUntraced(function*(
+  submit: Submit,
+  tools: ToolSnapshot,
+  admissions: ReadonlyArray<Admission>
+) {
   const permits = yield* makePermits(submit.conversation.config.toolConcurrency)
   return yield* Effect.forEach(
     admissions,
     (admission) =>
-      admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : runOne(submit, admission, permits),
+      admission._tag === "Rejected" && waitingFor(admission) === undefined
+        ? Effect.succeed(admission.invocation)
+        : runOne(submit, tools, admission, permits),
     { concurrency: "unbounded" }
   )
 })
 
+/** Brings one call to its outcome, or to the question it waits with. */
 const runOne = Effect.fnUntraced(function*(
+  submit: Submit,
+  tools: ToolSnapshot,
+  admission: Admission,
+  permits: Semaphore.Semaphore | undefined
+) {
+  const { conversation } = submit
+  const about = describe(admission.call)
+  let isStarted = admission._tag === "Accepted"
+  let isAnswered = false
+
+  const invocation = yield* tools.settle(admission, invokeOptions(submit), {
+    // An answer holds once: that it is used is kept before the call runs.
+    run: (accepted) =>
+      Effect.matchEffect(isAnswered ? keep(submit) : Effect.void, {
+        onFailure: () => Effect.succeed(failed(accepted.call, new NotExecuted({ why: "unsaved" }))),
+        onSuccess: () => runAccepted(submit, accepted, permits)
+      }),
+    onQuestion: (question) => {
+      isStarted = false
+      // An approval was asked for when the response was complete.
+      if (conversation.pending.some(({ id }) => id === question.id)) return Effect.void
+      wait(conversation, question)
+      return Effect.andThen(keepIfPossible(submit), submit.sink.emit(requested(question)))
+    },
+    onAnswered: (again) => {
+      isStarted = again._tag === "Accepted"
+      isAnswered = true
+      conversation.pending = conversation.pending.filter(({ index }) => index !== about.index)
+      if (isStarted) conversation.running = new Set([...conversation.running, about.index])
+      return submit.sink.emit(admitted(again))
+    }
+  })
+  if (invocation.error?.reason._tag === "AwaitingAnswer") return invocation
+  settleCall(conversation, invocation)
+  if (isStarted) yield* submit.sink.emit(completed(invocation))
+  yield* keepIfPossible(submit)
+  return invocation
+})
+
+// Siblings go on: whether it could be kept is decided when all have settled.
+const keepIfPossible = (submit: Submit): Effect.Effect<void> => Effect.ignore(keep(submit))
+
+const wait = (conversation: Conversation, question: Question.Question) => {
+  conversation.history = History.settle(conversation.history, question.index, WAITING)
+  conversation.pending = [...conversation.pending, question]
+  conversation.running = new Set(Array.from(conversation.running).filter((index) => index !== question.index))
+}
+
+const runAccepted = Effect.fnUntraced(function*(
   submit: Submit,
   accepted: Accepted,
   permits: Semaphore.Semaphore | undefined
 ) {
   const { conversation } = submit
-  const { call, definition } = accepted
-  const about = describe(call)
+  const { index } = describe(accepted.call)
   const run = accepted.run({
     permits,
     onStart: () => {
-      conversation.history = History.settle(conversation.history, about.index, INTERRUPTED)
+      conversation.history = History.settle(conversation.history, index, INTERRUPTED)
     }
   })
   const first = yield* run
-  const invocation = mayRepeat(definition) && first.error?.reason._tag === "McpTimeout" ? yield* run : first
-  settleCall(conversation, invocation)
-  yield* submit.sink.emit(
-    new ToolExecutionCompleted({
-      ...about,
-      ...(invocation.output === undefined ? undefined : { output: invocation.output }),
-      ...(invocation.error === undefined ? undefined : { error: invocation.error }),
-      isFailure: invocation.isFailure,
-      durationMillis: invocation.durationMillis,
-      truncated: invocation.truncated
-    })
-  )
-  return invocation
+  return mayRepeat(accepted.definition) && first.error?.reason._tag === "McpTimeout" ? yield* run : first
 })
+
+const completed = (invocation: ToolInvocation): CycleEvent =>
+  new ToolExecutionCompleted({
+    turn: invocation.turn,
+    index: invocation.index,
+    toolCallId: invocation.toolCallId,
+    toolName: invocation.toolName,
+    ...(invocation.output === undefined ? undefined : { output: invocation.output }),
+    ...(invocation.error === undefined ? undefined : { error: invocation.error }),
+    isFailure: invocation.isFailure,
+    durationMillis: invocation.durationMillis,
+    truncated: invocation.truncated
+  })
 
 // The one case in which a tool runs twice: a server that did not answer, and a
 // call that cannot do harm a second time.
 const mayRepeat = (definition: Definition): boolean => definition.readonly || definition.idempotent
 
 const settleCall = (conversation: Conversation, invocation: ToolInvocation) => {
-  conversation.history = History.settle(conversation.history, invocation.index, toAnswer(invocation))
+  const { index } = invocation
+  conversation.history = History.settle(conversation.history, index, toAnswer(invocation))
+  conversation.running = new Set(Array.from(conversation.running).filter((other) => other !== index))
 }
 
 const toAnswer = ({ isFailure, modelOutput, result }: ToolInvocation): History.Answer => ({

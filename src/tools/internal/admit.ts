@@ -1,27 +1,39 @@
 /*
- * Admission of a call: find → permission → decode. Nothing of a tool runs, its
- * schema included, before the policy has answered.
+ * Admission of a call: find → permission → decode → approval. Nothing of a tool
+ * runs, its schema included, before the policy has answered, and nothing of its
+ * handler before a person has, where one is to be asked.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Random from "effect/Random"
 import { excerpt } from "../../internal/text.ts"
 import * as Policy from "../PermissionPolicy.ts"
-import { InvalidArguments, NotFound, PermissionDenied, ToolError, type ToolErrorReason } from "../ToolError.ts"
+import type { Prepared } from "../Tool.ts"
+import {
+  ApprovalDenied,
+  AwaitingAnswer,
+  InvalidArguments,
+  NotFound,
+  PermissionDenied,
+  ToolError,
+  type ToolErrorReason
+} from "../ToolError.ts"
 import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import * as ToolSettings from "../ToolSettings.ts"
-import type { Admission, InvokeOptions } from "../ToolSnapshot.ts"
-import type { Admit, Item } from "./catalogue.ts"
-import { failedWithin, type Identity, makeRun, reasonOf } from "./run.ts"
-import { supervise } from "./supervise.ts"
+import type { Admission, Answered, InvokeOptions } from "../ToolSnapshot.ts"
+import type { Admit } from "./catalogue.ts"
+import * as Questions from "./questions.ts"
+import { failedWithin, type Identity, makeRun, type Ready, reasonOf } from "./run.ts"
 import * as Telemetry from "./telemetry.ts"
 
 /** How much of arguments that are not JSON is repeated. */
 const MAX_RAW_CHARACTERS = 200
 
+/** What is asked about a tool that needs approval by its own word. */
+const DEFAULT_PROMPT = "This tool needs approval."
+
 export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolInvocation) => void) {
-  const ask = yield* makeAsk
+  const check = yield* makeCheck
   const run = yield* makeRun(record)
   const maxResultBytes = yield* ToolSettings.MaxResultBytes
   const ownSession = `registry-${Math.abs(yield* Random.nextInt).toString(36)}`
@@ -29,28 +41,126 @@ export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolIn
   const admit: Admit = Effect.fnUntraced(function*(item, available, call, options) {
     const reject = (reason: ToolErrorReason): Effect.Effect<Admission> => {
       const invocation = failedWithin(options?.maxResultBytes ?? maxResultBytes, call, reason)
-      // Models make names up: only those of tools are counted.
-      if (item !== undefined) record(invocation)
-      return Effect.as(Telemetry.record(invocation), {
+      const rejected: Admission = {
         _tag: "Rejected",
         call,
         error: new ToolError({ toolName: call.name, reason }),
         invocation
-      })
+      }
+      // A call that waits has no outcome yet.
+      if (reason._tag === "AwaitingAnswer") return Effect.succeed(rejected)
+      // Models make names up: only those of tools are counted.
+      if (item !== undefined) record(invocation)
+      return Effect.as(Telemetry.record(invocation), rejected)
     }
 
     if (item === undefined) return yield* reject(new NotFound({ available: available() }))
+    const tool = item.definition
     const identity = yield* identify(call, options, ownSession)
-    const denial = yield* ask(item, call, identity)
-    if (denial !== undefined) return yield* reject(denial)
-    if (!Predicate.isObject(call.params)) return yield* reject(notAnObject(call.params ?? null))
-    const prepared = yield* Effect.exit(Effect.suspend(() => item.implementation.prepare(call.params)))
-    return prepared._tag === "Success"
-      ? { _tag: "Accepted", call, definition: item.definition, run: run(item, call, prepared.value, identity, options) }
-      : yield* reject(yield* reasonOf(call, prepared.cause))
+    const subject: Questions.Subject = { tool, call, identity }
+
+    const accept = (ready: Ready): Admission => ({
+      _tag: "Accepted",
+      call: ready.call,
+      definition: tool,
+      run: run(item, ready, identity, options)
+    })
+
+    /** Asks the policy, then decodes; `undefined` prompts for nothing. */
+    const examine = Effect.fnUntraced(function*(input: unknown): Effect.fn.Return<Examined> {
+      const decision = yield* check({
+        tool,
+        input,
+        sessionId: identity.sessionId,
+        traceId: identity.traceId,
+        toolCallId: call.id,
+        turn: identity.turn
+      })
+      if (decision._tag === "Deny") {
+        return {
+          _tag: "Refused",
+          reason: new PermissionDenied({ permissions: tool.permissions, explanation: decision.explanation })
+        }
+      }
+      if (!Predicate.isObject(input)) return { _tag: "Refused", reason: notAnObject(input ?? null) }
+      const prepared = yield* Effect.exit(Effect.suspend(() => item.implementation.prepare(input)))
+      if (prepared._tag === "Failure") return { _tag: "Refused", reason: yield* reasonOf(call, prepared.cause) }
+      const prompt = decision._tag === "Ask"
+        ? decision.question
+        : (yield* prepared.value.needsApproval)
+        ? DEFAULT_PROMPT
+        : undefined
+      return { _tag: "Fit", prepared: prepared.value, prompt }
+    })
+
+    const ask = Effect.fnUntraced(function*(examined: Examined): Effect.fn.Return<Admission> {
+      if (examined._tag === "Refused") return yield* reject(examined.reason)
+      if (examined.prompt === undefined) return accept({ call, prepared: examined.prepared })
+      return yield* reject(new AwaitingAnswer({ question: yield* Questions.approval(subject, examined.prompt) }))
+    })
+
+    /** The answer is taken, or the question stays and says what is wrong with it. */
+    const take = Effect.fnUntraced(function*(answered: Answered): Effect.fn.Return<Admission> {
+      const { question } = answered
+      const unfit = (problem: string) => reject(new AwaitingAnswer({ question, problem }))
+      const isCurrent = yield* Questions.isCurrent(subject, question)
+      if (!isCurrent) {
+        // It has begun already: to begin again could do it twice.
+        if (question._tag === "Input") return yield* reject(new ApprovalDenied({ explanation: CHANGED }))
+        return yield* ask(yield* examine(call.params))
+      }
+      const meaning = Questions.meaningOf(answered)
+      switch (meaning._tag) {
+        case "Unfit":
+          return yield* unfit(meaning.problem)
+        case "Denied":
+          return yield* reject(new ApprovalDenied({ explanation: meaning.reason }))
+        case "Approved": {
+          const examined = yield* examine(meaning.input)
+          if (examined._tag === "Fit") {
+            return accept({
+              call: { ...call, params: meaning.input },
+              prepared: examined.prepared,
+              isEdited: meaning.isEdited
+            })
+          }
+          return yield* (meaning.isEdited ? unfit(examined.reason.message) : reject(examined.reason))
+        }
+        case "Replied": {
+          const examined = yield* examine(question.input)
+          if (examined._tag === "Refused") return yield* reject(examined.reason)
+          const reply = { context: meaning.context, answer: meaning.value }
+          const problem = yield* examined.prepared.checkReply(reply)
+          if (problem !== undefined) return yield* unfit(problem)
+          return accept({
+            call: { ...call, params: question.input },
+            prepared: examined.prepared,
+            reply,
+            round: question._tag === "Input" ? question.round + 1 : 0
+          })
+        }
+      }
+    })
+
+    const admission = options?.answered === undefined
+      ? Effect.flatMap(examine(call.params), ask)
+      : take(options.answered)
+    return yield* Effect.catchCause(admission, (cause) => Effect.flatMap(reasonOf(call, cause), reject))
   })
   return admit
 })
+
+const CHANGED = "the tool has changed since it asked"
+
+/** What the policy and the tool's schema say of arguments. */
+type Examined =
+  | { readonly _tag: "Refused"; readonly reason: ToolErrorReason }
+  | {
+    readonly _tag: "Fit"
+    readonly prepared: Prepared
+    /** What a person is to be asked; `undefined` if nobody is. */
+    readonly prompt: string | undefined
+  }
 
 const identify = (
   call: ToolCall,
@@ -76,45 +186,23 @@ const identify = (
 }
 
 // Fails closed: only an explicit yes lets a call pass.
-const makeAsk = Effect.gen(function*() {
-  const policy = yield* Policy.PermissionPolicy
-  const approver = yield* Policy.Approver
-  const approvalTimeout = yield* Policy.ApprovalTimeout
-
-  return (item: Item, call: ToolCall, identity: Identity): Effect.Effect<PermissionDenied | undefined> => {
-    const tool = item.definition
-    const request: Policy.Request = {
-      tool,
-      input: call.params,
-      sessionId: identity.sessionId,
-      traceId: identity.traceId,
-      toolCallId: call.id,
-      turn: identity.turn
-    }
-    const denied = (explanation: string) => new PermissionDenied({ permissions: tool.permissions, explanation })
-    return Effect.suspend(() => policy.check(request)).pipe(
-      Effect.flatMap((decision) => {
-        if (decision._tag === "Allow") return Effect.undefined
-        if (decision._tag !== "Ask") return Effect.succeed(denied(decision.explanation))
-        return Effect.flatMap(
-          supervise(Effect.suspend(() => approver(request, decision.question)), {
-            timeout: approvalTimeout,
-            gracePeriod: Duration.zero,
-            onStop: () => {},
-            onAbandon: () => {}
-          }),
-          (outcome) =>
-            outcome._tag === "TimedOut"
-              ? Effect.succeed(denied("nobody approved it in time"))
-              : Effect.map(outcome.exit, (approved) => approved === true ? undefined : denied("it was not approved"))
-        )
-      }),
+const makeCheck = Effect.map(
+  Policy.PermissionPolicy,
+  (policy) => (request: Policy.Request): Effect.Effect<Policy.Decision> =>
+    Effect.suspend(() => policy.check(request)).pipe(
+      Effect.map((decision) => isDecision(decision) ? decision : Policy.deny("the policy's answer was not clear")),
       Effect.catchCause((cause) =>
-        Effect.as(Effect.logError(`The policy failed to decide on "${tool.name}"`, cause), denied("the policy failed"))
+        Effect.as(
+          Effect.logError(`The policy failed to decide on "${request.tool.name}"`, cause),
+          Policy.deny("the policy failed")
+        )
       )
     )
-  }
-})
+)
+
+// Its type may promise more than it keeps.
+const isDecision = (decision: Policy.Decision): boolean =>
+  decision._tag === "Allow" || decision._tag === "Deny" || decision._tag === "Ask"
 
 const notAnObject = (input: unknown): InvalidArguments =>
   new InvalidArguments({

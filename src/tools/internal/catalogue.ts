@@ -7,6 +7,7 @@ import type { Implementation } from "../Tool.ts"
 import type { ToolCall } from "../ToolInvocation.ts"
 import type { RegistryChange } from "../ToolRegistry.ts"
 import type { Admission, InvokeOptions, ToolEntry, ToolFilter, ToolSnapshot } from "../ToolSnapshot.ts"
+import { type Ask, makeSettle } from "./settle.ts"
 import { makeToolkit } from "./toolkit.ts"
 
 export interface Item extends ToolEntry {
@@ -21,8 +22,14 @@ export type Admit = (
   options: InvokeOptions | undefined
 ) => Effect.Effect<Admission>
 
-export interface Catalogue {
+/** What a registry does with calls. */
+export interface Calls {
   readonly admit: Admit
+  readonly ask: Ask
+}
+
+export interface Catalogue {
+  readonly calls: Calls
   readonly revision: number
   readonly items: ReadonlyMap<string, Item>
   readonly snapshot: ToolSnapshot
@@ -31,7 +38,7 @@ export interface Catalogue {
 /** How many narrowed snapshots of one revision are kept. */
 const MAX_FILTERED = 16
 
-export const empty = (admit: Admit): Catalogue => fromItems(admit, 0, new Map())
+export const empty = (calls: Calls): Catalogue => fromItems(calls, 0, new Map())
 
 /** Adds the tools whose names are free; the others are returned. */
 export const add = (
@@ -45,7 +52,7 @@ export const add = (
     else all.set(item.name, item)
   }
   return {
-    catalogue: all.size === self.items.size ? self : fromItems(self.admit, self.revision + 1, all),
+    catalogue: all.size === self.items.size ? self : fromItems(self.calls, self.revision + 1, all),
     refused
   }
 }
@@ -56,7 +63,7 @@ export const remove = (self: Catalogue, items: Iterable<Item>): Catalogue => {
   for (const item of items) {
     if (left.get(item.name) === item) left.delete(item.name)
   }
-  return left.size === self.items.size ? self : fromItems(self.admit, self.revision + 1, left)
+  return left.size === self.items.size ? self : fromItems(self.calls, self.revision + 1, left)
 }
 
 export const difference = (before: Catalogue, after: Catalogue): RegistryChange => ({
@@ -67,30 +74,32 @@ export const difference = (before: Catalogue, after: Catalogue): RegistryChange 
     .filter((item) => after.items.get(item.name) !== item).map((item) => item.name)
 })
 
-const fromItems = (admit: Admit, revision: number, items: ReadonlyMap<string, Item>): Catalogue => {
+const fromItems = (calls: Calls, revision: number, items: ReadonlyMap<string, Item>): Catalogue => {
   let snapshot: ToolSnapshot | undefined
   return {
-    admit,
+    calls,
     revision,
     items,
     get snapshot() {
-      return snapshot ??= makeSnapshot(admit, revision, items)
+      return snapshot ??= makeSnapshot(calls, revision, items)
     }
   }
 }
 
-const makeSnapshot = (admit: Admit, revision: number, items: ReadonlyMap<string, Item>): ToolSnapshot => {
+const makeSnapshot = (calls: Calls, revision: number, items: ReadonlyMap<string, Item>): ToolSnapshot => {
   const entries = Array.from(items.values()).sort((a, b) => a.name < b.name ? -1 : 1)
   const names = entries.map((entry) => entry.name)
   const filtered = new Map<string, ToolSnapshot>()
   let toolkit: ToolSnapshot["toolkit"] | undefined
+  const admit: ToolSnapshot["admit"] = (call, options) => calls.admit(items.get(call.name), () => names, call, options)
 
   const self: ToolSnapshot = {
     revision,
     entries,
     definitions: entries.map((entry) => entry.definition),
     get: (name) => items.get(name),
-    admit: (call, options) => admit(items.get(call.name), () => names, call, options),
+    admit,
+    settle: makeSettle(calls.ask, admit),
     get toolkit() {
       return toolkit ??= makeToolkit(self)
     },
@@ -100,7 +109,7 @@ const makeSnapshot = (admit: Admit, revision: number, items: ReadonlyMap<string,
       const key = kept.map((entry) => entry.name).join("\n")
       const known = filtered.get(key)
       if (known !== undefined) return known
-      const narrowed = makeSnapshot(admit, revision, new Map(kept.map((entry) => [entry.name, entry])))
+      const narrowed = makeSnapshot(calls, revision, new Map(kept.map((entry) => [entry.name, entry])))
       if (filtered.size >= MAX_FILTERED) filtered.clear()
       filtered.set(key, narrowed)
       return narrowed

@@ -2,6 +2,7 @@
  * The run of an accepted call: exclusivity key → permit → handler under its
  * timeout → limit → record. It never fails; what happened is in the invocation.
  */
+import * as Prompt from "effect/ai/Prompt"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -10,18 +11,31 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Ref from "effect/Ref"
 import type * as Schema from "effect/Schema"
-import type { Prepared } from "../Tool.ts"
+import { cutBytes } from "../../internal/text.ts"
+import type { EncodedReply, Outcome as HandlerOutcome, Prepared } from "../Tool.ts"
 import { ToolContext } from "../ToolContext.ts"
-import { ExecutionFailed, NotExecuted, TimedOut, ToolError, type ToolErrorReason } from "../ToolError.ts"
+import {
+  ApprovalDenied,
+  AwaitingAnswer,
+  ExecutionFailed,
+  NotExecuted,
+  TimedOut,
+  ToolError,
+  type ToolErrorReason
+} from "../ToolError.ts"
 import { failed, type ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import type * as ToolOutput from "../ToolOutput.ts"
 import * as ToolSettings from "../ToolSettings.ts"
 import type { InvokeOptions, RunOptions } from "../ToolSnapshot.ts"
 import type { Item } from "./catalogue.ts"
 import * as Exclusivity from "./exclusivity.ts"
+import * as Questions from "./questions.ts"
 import * as ResultLimit from "./resultLimit.ts"
 import { type Outcome, supervise } from "./supervise.ts"
 import * as Telemetry from "./telemetry.ts"
+
+/** How much of changed arguments is repeated to the model. */
+const MAX_EDIT_BYTES = 4_096
 
 /** Which call this is, for those who ask from inside it. */
 export interface Identity {
@@ -32,10 +46,22 @@ export interface Identity {
   readonly idempotencyKey: string
 }
 
+/** A call that nothing stands in the way of. */
+export interface Ready {
+  /** With the arguments it runs with. */
+  readonly call: ToolCall
+  readonly prepared: Prepared
+  /** The answer to its own question, where it goes on after one. */
+  readonly reply?: EncodedReply
+  /** How often it has asked before. Default 0. */
+  readonly round?: number
+  /** Whether a person has changed its arguments. Default `false`. */
+  readonly isEdited?: boolean
+}
+
 type Run = (
   item: Item,
-  call: ToolCall,
-  prepared: Prepared,
+  ready: Ready,
   identity: Identity,
   options: InvokeOptions | undefined
 ) => (options?: RunOptions) => Effect.Effect<ToolInvocation>
@@ -50,20 +76,27 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
     }
     const exclusivity = Exclusivity.make()
 
-    return (item, call, prepared, identity, options) => {
+    return (item, ready, identity, options) => {
+      const { call, prepared } = ready
       const timeout = Duration.fromInputUnsafe(item.definition.timeout ?? options?.timeout ?? settings.timeout)
       const maxBytes = options?.maxResultBytes ?? settings.maxResultBytes
 
       const work = Effect.fnUntraced(function*(abandon: Exclusivity.Abandon, beside: RunOptions | undefined) {
-        const { context, end, stop } = makeContext(call, identity, options)
+        const { context, end, partial, stop } = makeContext(call, identity, options)
         yield* hearOf(call, "start", () => beside?.onStart?.())
         const started = yield* Clock.currentTimeMillis
         const outcome = yield* supervise(
-          Effect.provideService(Effect.scoped(prepared.run), ToolContext, context),
+          Effect.provideService(Effect.scoped(prepared.run(partial, ready.reply)), ToolContext, context),
           { timeout, gracePeriod: settings.gracePeriod, onStop: stop, onAbandon: abandon }
         ).pipe(Effect.onExit(() => Effect.sync(end)))
         const durationMillis = (yield* Clock.currentTimeMillis) - started
-        return yield* settle(call, outcome, durationMillis, maxBytes)
+        if (isQuestion(outcome)) {
+          const subject = { tool: item.definition, call, identity }
+          const question = yield* Questions.input(subject, outcome.exit.value, ready.round ?? 0)
+          return failed(call, new AwaitingAnswer({ question }), durationMillis)
+        }
+        const invocation = yield* settle(call, outcome, durationMillis, maxBytes)
+        return ready.isEdited === true ? tellEdit(invocation) : invocation
       })
 
       return (beside) =>
@@ -74,6 +107,8 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
           Effect.sync(() => failedWithin(maxBytes, call, new NotExecuted({ why: "busy" })))
         ).pipe(
           Effect.tap((invocation) => {
+            // A call that waits has no outcome yet.
+            if (invocation.error?.reason._tag === "AwaitingAnswer") return Effect.void
             record(invocation)
             return Telemetry.record(invocation)
           }),
@@ -95,6 +130,11 @@ export const failedWithin = (
   return truncated ? new ToolInvocation({ ...invocation, result, truncated }) : invocation
 }
 
+// A question about another call, one the tool has made itself, is not this call's:
+// answering it here would run this one again.
+const ownReason = (reason: ToolErrorReason): ToolErrorReason =>
+  reason._tag === "AwaitingAnswer" ? new ApprovalDenied({ explanation: "nobody could be asked" }) : reason
+
 // Who listens to a call does not decide about it.
 const hearOf = (call: ToolCall, what: string, listener: () => void): Effect.Effect<void> =>
   Effect.ignoreCause(Effect.sync(listener), {
@@ -105,15 +145,40 @@ const hearOf = (call: ToolCall, what: string, listener: () => void): Effect.Effe
 /** Why a call failed; what nobody planned for is logged. */
 export const reasonOf = (call: ToolCall, cause: Cause.Cause<ToolError>): Effect.Effect<ToolErrorReason> => {
   const error = Cause.hasDies(cause) ? Option.none() : Cause.findErrorOption(cause)
-  return Option.isSome(error) ? Effect.succeed(error.value.reason) : Effect.as(
+  return Option.isSome(error) ? Effect.succeed(ownReason(error.value.reason)) : Effect.as(
     Effect.logError(`Tool "${call.name}" failed unexpectedly`, cause),
     new ExecutionFailed({ origin: "defect", cause: Cause.squash(cause) })
   )
 }
 
+/** A run that has ended with a question of the tool. */
+interface Asking {
+  readonly exit: Exit.Success<Extract<HandlerOutcome, { readonly _tag: "AwaitingInput" }>>
+}
+
+const isQuestion = (outcome: Ended): outcome is Ended & Asking =>
+  outcome._tag === "Ended" && Exit.isSuccess(outcome.exit) && outcome.exit.value._tag === "AwaitingInput"
+
+type Ended = Outcome<HandlerOutcome, ToolError>
+
+// The model made the call as its transcript says, so it has to be told what ran.
+const tellEdit = (invocation: ToolInvocation): ToolInvocation => {
+  const { kept, missingBytes } = cutBytes(JSON.stringify(invocation.input), MAX_EDIT_BYTES)
+  const note = `The user changed the arguments of this call before it ran: ${kept}${missingBytes > 0 ? "…" : ""}`
+  const { modelOutput, result } = invocation
+  return new ToolInvocation({
+    ...invocation,
+    modelOutput: [
+      Prompt.makePart("text", { text: note }),
+      ...(modelOutput ??
+        [Prompt.makePart("text", { text: typeof result === "string" ? result : JSON.stringify(result) })])
+    ]
+  })
+}
+
 const settle = (
   call: ToolCall,
-  outcome: Outcome<ToolOutput.Final<Schema.Json>, ToolError>,
+  outcome: Ended,
   durationMillis: number,
   maxBytes: number
 ): Effect.Effect<ToolInvocation> => {
@@ -124,10 +189,12 @@ const settle = (
     return Effect.succeed(failedWithin(maxBytes, call, new TimedOut(outcome), durationMillis))
   }
   const { exit } = outcome
-  return Exit.isFailure(exit)
-    ? unexpected(exit.cause)
-    // What a handler shows a model is checked here: it may not be what its type says.
-    : Effect.catchCause(Effect.sync(() => succeeded(call, exit.value, durationMillis, maxBytes)), unexpected)
+  if (Exit.isFailure(exit)) return unexpected(exit.cause)
+  const { value } = exit
+  // What a handler shows a model is checked here: it may not be what its type says.
+  return value._tag === "Final"
+    ? Effect.catchCause(Effect.sync(() => succeeded(call, value, durationMillis, maxBytes)), unexpected)
+    : unexpected(Cause.die(new Error("a question is no result")))
 }
 
 const succeeded = (
@@ -166,6 +233,7 @@ const makeContext = (call: ToolCall, identity: Identity, options: InvokeOptions 
   let controller: AbortController | undefined
   let isStopped = false
   let onProgress = options?.onProgress
+  let onPartial: InvokeOptions["onPartialResult"] = options?.onPartialResult ?? options?.onProgress
   return {
     context: ToolContext.of({
       ...identity,
@@ -178,12 +246,14 @@ const makeContext = (call: ToolCall, identity: Identity, options: InvokeOptions 
       progress: (value) => hearOf(call, "progress", () => onProgress?.(value, call)),
       sharedState: options?.sharedState ?? Ref.makeUnsafe<ReadonlyMap<string, unknown>>(new Map())
     }),
+    partial: (value: Schema.Json) => hearOf(call, "partial result", () => onPartial?.(value, call)),
     stop: () => {
       isStopped = true
       controller?.abort()
     },
     end: () => {
       onProgress = undefined
+      onPartial = undefined
     }
   }
 }

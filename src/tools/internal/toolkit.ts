@@ -4,11 +4,12 @@
 import * as AiTool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Definition } from "../Tool.ts"
-import type { ToolInvocation } from "../ToolInvocation.ts"
-import type { RegistryToolkit, ToolSnapshot } from "../ToolSnapshot.ts"
+import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
+import type { InvokeOptions, RegistryToolkit, ToolSnapshot } from "../ToolSnapshot.ts"
 
 export const makeToolkit = (snapshot: ToolSnapshot): RegistryToolkit => {
   const tools: Record<string, RegistryToolkit["tools"][string]> = Object.create(null)
@@ -16,15 +17,34 @@ export const makeToolkit = (snapshot: ToolSnapshot): RegistryToolkit => {
 
   return {
     tools,
-    handle: (name, params, toolCallId) =>
-      Effect.succeed(Stream.fromEffect(
-        Effect.flatMap(
-          snapshot.admit({ id: toolCallId ?? name, name, params }),
-          (admission) => admission._tag === "Rejected" ? Effect.succeed(admission.invocation) : admission.run()
-        ).pipe(Effect.map(toHandlerResult))
-      ))
+    handle: (name, params, toolCallId) => Effect.succeed(results(snapshot, { id: toolCallId ?? name, name, params }))
   }
 }
+
+// Partial results are preliminary ones there; the oldest give way where nobody takes them.
+const results = (snapshot: ToolSnapshot, call: ToolCall): Stream.Stream<AiTool.HandlerResult<AiTool.Any>> =>
+  Stream.callback((queue) => {
+    const options: InvokeOptions = {
+      onPartialResult: (value) => {
+        Queue.offerUnsafe(queue, preliminary(value))
+      }
+    }
+    return snapshot.admit(call, options).pipe(
+      Effect.flatMap((admission) => snapshot.settle(admission, options)),
+      Effect.flatMap((invocation) => Queue.offer(queue, toHandlerResult(invocation))),
+      Effect.andThen(Queue.end(queue))
+    )
+  }, { bufferSize: PARTIAL_CAPACITY, strategy: "sliding" })
+
+/** How many results one call may be ahead of who takes them. */
+const PARTIAL_CAPACITY = 16
+
+const preliminary = (value: Schema.Json): AiTool.HandlerResult<AiTool.Any> => ({
+  result: value,
+  encodedResult: value,
+  isFailure: false,
+  preliminary: true
+})
 
 const toHandlerResult = (invocation: ToolInvocation): AiTool.HandlerResult<AiTool.Any> => ({
   result: invocation.result,

@@ -1,0 +1,22 @@
+/*
+ * Goes on with a conversation from what was kept of it.
+ */
+import * as History from "../History.ts"
+import type { SavedCycle } from "../SavedCycle.ts"
+import { type Conversation, makeSubmit } from "./conversation.ts"
+import { INTERRUPTED } from "./turn.ts"
+
+/** Calls that were running when it was kept may have taken effect, so they are not run again. */
+export const restore = (conversation: Conversation, saved: SavedCycle): void => {
+  let history = History.reopen(History.fromMessages(saved.messages, saved.turns))
+  for (const index of saved.running) history = History.settle(history, index, INTERRUPTED)
+  conversation.history = history
+  conversation.usage = saved.usage
+  // A question about a call that is not there cannot be answered.
+  conversation.pending = saved.pending.filter(({ index, turn }) =>
+    turn === history.turns && History.openCalls(history)[index] !== undefined
+  )
+  conversation.submit = saved.submit === undefined
+    ? undefined
+    : makeSubmit(conversation, saved.submit.withTools, saved.submit)
+}
