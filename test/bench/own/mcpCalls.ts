@@ -1,16 +1,16 @@
 /**
  * How fast tool calls over stdio are, beside a loop that does nothing but write JSON lines and match the answers.
  *
- *     node --expose-gc test/bench/mcpCalls.ts [calls] [width]
+ *     node --expose-gc test/bench/own/mcpCalls.ts [calls] [width]
  */
 /* oxlint-disable no-await-in-loop -- one after the other is what is measured */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import * as McpClient from "../../src/mcp/McpClient.ts"
+import * as McpClient from "../../../src/mcp/McpClient.ts"
 
-const SERVER = fileURLToPath(new URL("../mcp/fixtures/server.mjs", import.meta.url))
+const SERVER = fileURLToPath(new URL("../../mcp/fixtures/server.mjs", import.meta.url))
 const calls = Number(process.argv[2] ?? 20_000)
 const width = Number(process.argv[3] ?? 64)
 

@@ -1,11 +1,11 @@
 /**
  * What a streamed delta costs, from the bytes of the response to the part a program sees.
  *
- * Run with `npx node --expose-gc test/bench/openaiStream.ts`; without `--expose-gc` the heap figure is less exact. No
+ * Run with `npx node --expose-gc test/bench/own/openaiStream.ts`; without `--expose-gc` the heap figure is less exact. No
  * network is involved: `fetch` answers from memory, 1 or 16 events per read.
  */
 import { Effect, Stream } from "effect"
-import * as OpenAiModel from "../../src/openai/OpenAiModel.ts"
+import * as OpenAiModel from "../../../src/openai/OpenAiModel.ts"
 
 const DELTAS = 200_000
 const ROUNDS = 5

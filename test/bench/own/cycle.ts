@@ -1,15 +1,15 @@
 /**
  * What a turn and a delta cost in the cycle, over a model that answers at once.
  *
- * Run with `npx node --expose-gc test/bench/cycle.ts`; without `--expose-gc` the heap figure is less exact. The ratio
+ * Run with `npx node --expose-gc test/bench/own/cycle.ts`; without `--expose-gc` the heap figure is less exact. The ratio
  * says what a turn of a conversation of 1,000 costs beside one of 10: it should stay below 5.
  */
 import { Effect, Stream } from "effect"
 import { LanguageModel, type Response } from "effect/ai"
-import * as LlmCycle from "../../src/llm/LlmCycle.ts"
-import * as PermissionPolicy from "../../src/tools/PermissionPolicy.ts"
-import * as Tool from "../../src/tools/Tool.ts"
-import * as ToolRegistry from "../../src/tools/ToolRegistry.ts"
+import * as LlmCycle from "../../../src/llm/LlmCycle.ts"
+import * as PermissionPolicy from "../../../src/tools/PermissionPolicy.ts"
+import * as Tool from "../../../src/tools/Tool.ts"
+import * as ToolRegistry from "../../../src/tools/ToolRegistry.ts"
 
 const ROUNDS = 5
 const DELTAS = 200_000

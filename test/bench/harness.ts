@@ -1,0 +1,97 @@
+/**
+ * What rows and contestants are, and how one sample is taken in a process of its own.
+ */
+
+/** The contestant that the ratios of a row are to. */
+export const BASELINE = "raw"
+
+/** The contestant whose targets are checked. */
+export const OURS = "agcore"
+
+/** Where the servers are, and the name this sample has to them. */
+export interface Environment {
+  readonly modelUrl: string
+  readonly mcpUrl: string
+  readonly key: string
+  /** The checkout of the package to measure, if it is not this one. */
+  readonly package: string | undefined
+}
+
+/** The work of one sample. */
+export interface Work {
+  /** What one run does so many of: the unit of the row. */
+  readonly units: number
+  /** Runs before the measured ones. */
+  readonly warmup: number
+  readonly runs: number
+  /** Fails if the result is not what it must be. */
+  readonly run: () => Promise<void>
+  /** Checks what the servers saw, then lets go of everything. Not measured. */
+  readonly finish: () => Promise<void>
+  /** The most that the heap had grown by near the end of a run, in MiB, where the row is about that. */
+  readonly heapGrowth?: () => number
+}
+
+/** Figures that are known without a sample. */
+export interface Facts {
+  readonly packages: number
+  readonly mebibytes: number
+}
+
+/** What our figure must not exceed. */
+export interface Target {
+  readonly limit: number
+  /** CPU as a ratio to the baseline or to another contestant, in µs per unit, or the growth of the heap in MiB. */
+  readonly of: "ratio" | "micros" | "heapGrowth" | "packages" | { readonly ratioTo: string }
+}
+
+export interface Row {
+  readonly id: string
+  readonly title: string
+  readonly unit: string
+  /** Their names, and the modules that hold them, in the order of the report. */
+  readonly contestants: Readonly<Record<string, string>>
+  readonly prepare: (module: string, environment: Environment) => Promise<Work>
+  readonly facts?: (contestant: string) => Facts
+  readonly targets?: ReadonlyArray<Target>
+}
+
+/** What one sample has measured. */
+export interface Sample {
+  /** µs of user and system time per unit, of all threads of the process. */
+  readonly cpu: number
+  /** µs per unit. */
+  readonly wall: number
+  /** Peak resident memory of the whole process, in MiB. */
+  readonly rss: number
+  readonly heapGrowth: number | undefined
+}
+
+const MICROS = 1_000
+
+/** Runs the work in this process. */
+export const take = async ({ finish, heapGrowth, run, runs, units, warmup }: Work): Promise<Sample> => {
+  for (let index = 0; index < warmup; index++) await run()
+  // So that nobody pays for the garbage of the warm-up.
+  globalThis.gc?.()
+  const cpuBefore = process.cpuUsage()
+  const startedAt = performance.now()
+  for (let index = 0; index < runs; index++) await run()
+  const wall = performance.now() - startedAt
+  const { system, user } = process.cpuUsage(cpuBefore)
+  const rss = process.resourceUsage().maxRSS / 1024
+  await finish()
+  const count = units * runs
+  return { cpu: (user + system) / count, wall: wall * MICROS / count, rss, heapGrowth: heapGrowth?.() }
+}
+
+/** Fails with both values, cut short, unless they are equal as JSON. */
+export const expectEqual = (actual: unknown, expected: unknown, what: string): void => {
+  const [left, right] = [JSON.stringify(actual), JSON.stringify(expected)]
+  if (left !== right) throw new Error(`${what}: ${shortened(left)} instead of ${shortened(right)}`)
+}
+
+const shortened = (text = "nothing") => text.length <= 200 ? text : `${text.slice(0, 200)}… (${text.length} characters)`
+
+/** A contestant's module. Which interface it has is known by the row that names it. */
+export const load = async <A>(module: string): Promise<A> => await import(new URL(module, import.meta.url).href) as A

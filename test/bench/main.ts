@@ -1,0 +1,106 @@
+/**
+ * `npm run bench`: takes the samples and prints one table.
+ */
+import * as Path from "node:path"
+import { parseArgs } from "node:util"
+import { BASELINE, type Row, type Sample } from "./harness.ts"
+import { prepare, root } from "./prepare.ts"
+import { endAll, sampleOf, startServer } from "./processes.ts"
+import { asJson, asMarkdown, asTable } from "./report.ts"
+import { resultsOf, type Taken } from "./results.ts"
+import { rows } from "./rows/index.ts"
+
+const HELP = `npm run bench -- [options]
+
+  --only <text>         rows whose id holds the text; may be given several times
+  --contestant <text>   the baseline and contestants whose name holds the text; may be given several times
+  --samples <n>         samples of each contestant and row (default 3)
+  --json | --markdown   instead of the table
+  --package <folder>    measure another checkout of agcore, for instance of an older commit
+  --no-build            measure its dist as it is
+  --list                the rows and their contestants
+
+The exit code is 1 if a contestant's result was wrong.`
+
+const { values } = parseArgs({
+  allowNegative: true,
+  options: {
+    only: { type: "string", multiple: true, default: [] },
+    contestant: { type: "string", multiple: true, default: [] },
+    samples: { type: "string", default: "3" },
+    json: { type: "boolean", default: false },
+    markdown: { type: "boolean", default: false },
+    package: { type: "string" },
+    build: { type: "boolean", default: true },
+    list: { type: "boolean", default: false },
+    help: { type: "boolean", default: false }
+  }
+})
+
+const holdsAny = (text: string, parts: ReadonlyArray<string>) =>
+  parts.length === 0 || parts.some((part) => text.includes(part))
+
+const chosen = rows.filter(({ id }) => holdsAny(id, values.only))
+
+/** The baseline and whoever else was asked for. */
+const contestantsOf = (row: Row) =>
+  Object.keys(row.contestants).filter((name) => name === BASELINE || holdsAny(name, values.contestant))
+
+const checkout = values.package && Path.resolve(values.package)
+const samples = Number(values.samples)
+
+const progress = (text: string) => {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`)
+}
+
+/** Each contestant once, then each again, so that none has the quieter machine. */
+const measure = async (): Promise<ReadonlyArray<Taken>> => {
+  const [modelUrl, mcpUrl] = await Promise.all([startServer("./servers/model.ts"), startServer("./servers/mcpHttp.ts")])
+  const taken: Array<Taken> = []
+  let key = 0
+  for (const row of chosen) {
+    for (let round = 1; round <= samples; round++) {
+      for (const contestant of contestantsOf(row)) {
+        progress(`${row.id} ${round}/${samples} ${contestant}`)
+        const result: Sample | string = await sampleOf(row.id, contestant, {
+          modelUrl,
+          mcpUrl,
+          key: `s${key++}`,
+          package: checkout
+        })
+        taken.push({ row, contestant, result })
+      }
+    }
+  }
+  progress("")
+  return taken
+}
+
+const main = async () => {
+  if (values.help) return console.log(HELP)
+  if (!Number.isInteger(samples) || samples < 1) throw new Error("--samples takes a whole number from 1")
+  if (chosen.length === 0) throw new Error(`no row is called that; there are: ${rows.map(({ id }) => id).join(", ")}`)
+  if (values.list) {
+    return console.log(chosen.map((row) => `${row.id}: ${contestantsOf(row).join(", ")}`).join("\n"))
+  }
+  prepare({ package: checkout ?? root, build: values.build })
+  const results = resultsOf(chosen, await measure())
+  console.log((values.json ? asJson : values.markdown ? asMarkdown : asTable)(results))
+  if (results.some((result) => result.failures.length > 0)) process.exitCode = 1
+}
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, () => {
+    endAll()
+    process.exit(signal === "SIGINT" ? 130 : 143)
+  })
+}
+
+try {
+  await main()
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 2
+} finally {
+  endAll()
+}

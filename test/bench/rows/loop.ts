@@ -1,0 +1,28 @@
+/**
+ * The tool loop: ten turns, each but the last with one call or eight.
+ */
+import type { Row, Target } from "../harness.ts"
+import { plain, type Script } from "../script.ts"
+import { converse, MODELS } from "./conversation.ts"
+
+const TURNS = 10
+
+const loop = (calls: number, overHttp: boolean, targets: ReadonlyArray<Target>): Row => {
+  const script: Script = { ...plain, turns: TURNS, calls }
+  return {
+    id: `loop-${overHttp ? "http" : "memory"}-10x${calls}`,
+    title: `loop ${overHttp ? "over HTTP" : "in process"}, ${TURNS} turns x ${calls}`,
+    unit: "turn",
+    contestants: MODELS,
+    prepare: (module, environment) =>
+      converse(module, environment, { script, kind: "plain", overHttp, units: TURNS, warmup: 40, runs: 40 }),
+    targets
+  }
+}
+
+export const loops: ReadonlyArray<Row> = [
+  loop(1, false, [{ limit: 0.5, of: { ratioTo: "ai (Vercel)" } }]),
+  loop(8, false, [{ limit: 0.5, of: { ratioTo: "ai (Vercel)" } }]),
+  loop(1, true, [{ limit: 1.6, of: "ratio" }]),
+  loop(8, true, [{ limit: 1.9, of: "ratio" }])
+]
