@@ -175,13 +175,14 @@ export class TimedOut extends Schema.TaggedError<TimedOut>("agcore/tools/ToolErr
  * the turn was refused. `turnLimit`, `budget`: the conversation reached its
  * limit. `interrupted`: it was stopped before the call ran. `busy`: an earlier
  * call that holds the same exclusivity key timed out and is still running.
- * `unsaved`: the conversation could not be saved before it ran.
+ * `unsaved`: the conversation could not be saved before it ran. `unaudited`: it
+ * could not be written to the audit log before it ran.
  *
  * @category reasons
  * @since 0.1.0
  */
 export class NotExecuted extends Schema.TaggedError<NotExecuted>("agcore/tools/ToolError/NotExecuted")("NotExecuted", {
-  why: Schema.Literals(["incomplete", "sibling", "turnLimit", "budget", "interrupted", "busy", "unsaved"])
+  why: Schema.Literals(["incomplete", "sibling", "turnLimit", "budget", "interrupted", "busy", "unsaved", "unaudited"])
 }) {
   get isRecoverable(): boolean {
     return this.why === "busy"
@@ -198,6 +199,7 @@ const NOT_EXECUTED = {
   budget: "the token budget is used up",
   interrupted: "the conversation was interrupted before it ran",
   unsaved: "the conversation could not be saved before it ran",
+  unaudited: "it could not be recorded before it ran",
   busy: "an earlier call that excludes this one is still running"
 } as const
 

@@ -61,6 +61,8 @@ export interface InvokeOptions {
   readonly sessionId?: string | undefined
   /** Default: the trace of the current span, or the session id. */
   readonly traceId?: string | undefined
+  /** On whose behalf the call is made, for the audit log. Default: it does not say. */
+  readonly actor?: string | undefined
   /** Limit of one run. A tool's own comes first. Default: `ToolSettings.Timeout`, 60 seconds. */
   readonly timeout?: Duration.Input | undefined
   /** What a model is told at the most. Default: `ToolSettings.MaxResultBytes`, 64 KiB. */

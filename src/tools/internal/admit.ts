@@ -21,6 +21,7 @@ import {
 import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import * as ToolSettings from "../ToolSettings.ts"
 import type { Admission, Answered, InvokeOptions } from "../ToolSnapshot.ts"
+import * as AuditRecord from "./auditRecord.ts"
 import type { Admit } from "./catalogue.ts"
 import * as Questions from "./questions.ts"
 import { failedWithin, type Identity, makeRun, type Ready, reasonOf } from "./run.ts"
@@ -34,12 +35,15 @@ const DEFAULT_PROMPT = "This tool needs approval."
 
 export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolInvocation) => void) {
   const check = yield* makeCheck
-  const run = yield* makeRun(record)
+  const audit = yield* AuditRecord.make
+  const run = yield* makeRun(record, audit)
   const maxResultBytes = yield* ToolSettings.MaxResultBytes
   const ownSession = `registry-${Math.abs(yield* Random.nextInt).toString(36)}`
 
   const admit: Admit = Effect.fnUntraced(function*(item, available, call, options) {
-    const reject = (reason: ToolErrorReason): Effect.Effect<Admission> => {
+    const identity = yield* identify(call, options, ownSession)
+
+    const reject = Effect.fnUntraced(function*(reason: ToolErrorReason): Effect.fn.Return<Admission> {
       const invocation = failedWithin(options?.maxResultBytes ?? maxResultBytes, call, reason)
       const rejected: Admission = {
         _tag: "Rejected",
@@ -47,16 +51,17 @@ export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolIn
         error: new ToolError({ toolName: call.name, reason }),
         invocation
       }
+      yield* audit.rejected({ call, tool: item?.definition, identity, actor: options?.actor }, reason)
       // A call that waits has no outcome yet.
-      if (reason._tag === "AwaitingAnswer") return Effect.succeed(rejected)
+      if (reason._tag === "AwaitingAnswer") return rejected
       // Models make names up: only those of tools are counted.
       if (item !== undefined) record(invocation)
-      return Effect.as(Telemetry.record(invocation), rejected)
-    }
+      yield* Telemetry.record(invocation)
+      return rejected
+    })
 
     if (item === undefined) return yield* reject(new NotFound({ available: available() }))
     const tool = item.definition
-    const identity = yield* identify(call, options, ownSession)
     const subject: Questions.Subject = { tool, call, identity }
 
     const accept = (ready: Ready): Admission => ({

@@ -19,7 +19,7 @@ import * as AuditLog from "../AuditLog.ts"
 import type { Definition } from "../Tool.ts"
 import type { ToolErrorReason } from "../ToolError.ts"
 import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
-import type { Identity } from "./run.ts"
+import type { Identity, Ready } from "./run.ts"
 import { supervise } from "./supervise.ts"
 
 /** How much is written of a name, a label or an explanation: models and others make them up. */
@@ -153,8 +153,16 @@ const limit = (shown: AuditLog.Arguments & { readonly input: Schema.Json }, maxB
   return bytes > maxBytes ? AuditLog.hashArguments(shown) : Effect.succeed(shown.input)
 }
 
-/** What a call's refusal says about who decided. */
-export const verdictOf = (reason: ToolErrorReason): AuditEntry.Verdict => {
+/** Who let a call run. */
+export const verdictOfReady = ({ isEdited, reply }: Ready): AuditEntry.Verdict =>
+  reply !== undefined
+    ? new AuditEntry.Answered()
+    : isEdited !== undefined
+    ? new AuditEntry.Approved({ edited: isEdited })
+    : new AuditEntry.Allowed()
+
+/** Who kept a call from running. */
+const verdictOf = (reason: ToolErrorReason): AuditEntry.Verdict => {
   switch (reason._tag) {
     case "PermissionDenied":
       return new AuditEntry.Denied({ by: "policy", explanation: short(reason.explanation) })

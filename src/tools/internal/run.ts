@@ -27,6 +27,7 @@ import { failed, type ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import type * as ToolOutput from "../ToolOutput.ts"
 import * as ToolSettings from "../ToolSettings.ts"
 import type { InvokeOptions, RunOptions } from "../ToolSnapshot.ts"
+import * as AuditRecord from "./auditRecord.ts"
 import type { Item } from "./catalogue.ts"
 import * as Exclusivity from "./exclusivity.ts"
 import * as Questions from "./questions.ts"
@@ -66,8 +67,11 @@ type Run = (
   options: InvokeOptions | undefined
 ) => (options?: RunOptions) => Effect.Effect<ToolInvocation>
 
-export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.Effect<Run> = Effect.fnUntraced(
-  function*(record) {
+export const makeRun: (
+  record: (invocation: ToolInvocation) => void,
+  audit: AuditRecord.Recorder
+) => Effect.Effect<Run> = Effect.fnUntraced(
+  function*(record, audit) {
     const settings = {
       timeout: yield* ToolSettings.Timeout,
       gracePeriod: yield* ToolSettings.GracePeriod,
@@ -80,8 +84,9 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
       const { call, prepared } = ready
       const timeout = Duration.fromInputUnsafe(item.definition.timeout ?? options?.timeout ?? settings.timeout)
       const maxBytes = options?.maxResultBytes ?? settings.maxResultBytes
+      const audited = { call, tool: item.definition, identity, actor: options?.actor }
 
-      const work = Effect.fnUntraced(function*(abandon: Exclusivity.Abandon, beside: RunOptions | undefined) {
+      const perform = Effect.fnUntraced(function*(abandon: Exclusivity.Abandon, beside: RunOptions | undefined) {
         const { context, end, partial, stop } = makeContext(call, identity, options)
         yield* hearOf(call, "start", () => beside?.onStart?.())
         const started = yield* Clock.currentTimeMillis
@@ -99,12 +104,23 @@ export const makeRun: (record: (invocation: ToolInvocation) => void) => Effect.E
         return ready.isEdited === true ? tellEdit(invocation) : invocation
       })
 
+      const work = (abandon: Exclusivity.Abandon, beside: RunOptions | undefined) =>
+        audit.around(
+          audited,
+          AuditRecord.verdictOfReady(ready),
+          perform(abandon, beside),
+          Effect.sync(() => failedWithin(maxBytes, call, new NotExecuted({ why: "unaudited" })))
+        )
+
       return (beside) =>
         exclusivity.withKey(
           prepared.exclusivityKey,
           (abandon) =>
             beside?.permits === undefined ? work(abandon, beside) : beside.permits.withPermit(work(abandon, beside)),
-          Effect.sync(() => failedWithin(maxBytes, call, new NotExecuted({ why: "busy" })))
+          Effect.suspend(() => {
+            const reason = new NotExecuted({ why: "busy" })
+            return Effect.as(audit.rejected(audited, reason), failedWithin(maxBytes, call, reason))
+          })
         ).pipe(
           Effect.tap((invocation) => {
             // A call that waits has no outcome yet.
