@@ -82,6 +82,11 @@ export * as LlmCycle from "./llm/LlmCycle.ts"
 /**
  * @since 0.1.0
  */
+export * as ObjectResponse from "./llm/ObjectResponse.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as Permission from "./tools/Permission.ts"
 
 /**
@@ -98,6 +103,11 @@ export * as Pricing from "./llm/Pricing.ts"
  * @since 0.1.0
  */
 export * as Question from "./tools/Question.ts"
+
+/**
+ * @since 0.1.0
+ */
+export * as ReadResult from "./tools/ReadResult.ts"
 
 /**
  * @since 0.1.0

@@ -10,6 +10,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
+import { excerpt } from "../internal/text.ts"
 import { Question } from "../tools/Question.ts"
 import { ToolError } from "../tools/ToolError.ts"
 import { ToolInvocation } from "../tools/ToolInvocation.ts"
@@ -18,6 +19,9 @@ import { NO_USAGE } from "./internal/usage.ts"
 import { ModelUnpriced } from "./Pricing.ts"
 
 const TypeId = "~agcore/llm/CycleError" as const
+
+/** How much of what is wrong with an answer is repeated in a message. */
+const MAX_ISSUE_CHARACTERS = 1_000
 
 /**
  * The model could not be asked, or what it answered could not be read; retries
@@ -162,6 +166,23 @@ export class Busy extends Schema.TaggedError<Busy>("agcore/llm/CycleError/Busy")
 }
 
 /**
+ * The model gave no answer that fits the schema, and its repairs are used up.
+ * `issue` says what was wrong with the last one.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class InvalidObject
+  extends Schema.TaggedError<InvalidObject>("agcore/llm/CycleError/InvalidObject")("InvalidObject", {
+    issue: Schema.String
+  })
+{
+  override get message(): string {
+    return `the answer does not fit its schema: ${excerpt(this.issue, MAX_ISSUE_CHARACTERS)}`
+  }
+}
+
+/**
  * The conversation waits for answers: `resume` it with them, or deny, before
  * anything else is submitted.
  *
@@ -244,6 +265,7 @@ export const CycleErrorReason: Schema.Union<[
   typeof RepeatedCalls,
   typeof IncompleteResponse,
   typeof Busy,
+  typeof InvalidObject,
   typeof AwaitingAnswers,
   typeof InvalidAnswer,
   typeof NothingToResume,
@@ -258,6 +280,7 @@ export const CycleErrorReason: Schema.Union<[
   RepeatedCalls,
   IncompleteResponse,
   Busy,
+  InvalidObject,
   AwaitingAnswers,
   InvalidAnswer,
   NothingToResume,

@@ -206,7 +206,9 @@ export class CycleComplete extends Schema.TaggedClass<CycleComplete>("agcore/llm
     usage: Response.Usage,
     turns: Schema.Finite,
     reason: FinishReason,
-    pending: Schema.Array(Question.Question)
+    pending: Schema.Array(Question.Question),
+    /** The answer of `submitStreamObject` as JSON. */
+    value: Schema.optionalKey(Schema.Json)
   }
 ) {}
 

@@ -47,6 +47,8 @@ export class CycleResponse extends Schema.Class<CycleResponse>("agcore/llm/Cycle
   finishReason: FinishReason,
   /** What calls wait for, if the reason is `awaiting-input`. */
   pending: Schema.Array(Question),
+  /** The answer of `submitObject` as JSON, once it is given. */
+  value: Schema.optionalKey(Schema.Json),
   /** Tokens of all turns of this submit, as far as the provider tells. */
   usage: Response.Usage,
   /** How often the model was asked in this submit. */

@@ -34,15 +34,17 @@ import type { CycleEvent } from "./CycleEvent.ts"
 import type { CycleResponse } from "./CycleResponse.ts"
 import { CycleStore, type CycleStoreError } from "./CycleStore.ts"
 import * as History from "./History.ts"
-import { type Conversation, keep, makeSubmit, save, systemMessages } from "./internal/conversation.ts"
+import { type Conversation, keep, makeSubmit, save, type Submit, systemMessages } from "./internal/conversation.ts"
 import { makeGate } from "./internal/gate.ts"
 import { type Keeper, makeKeeper } from "./internal/keeper.ts"
+import { type Goal, makeGoal } from "./internal/objectAnswer.ts"
 import { plainLoop } from "./internal/plainLoop.ts"
 import * as Restore from "./internal/restore.ts"
 import { streamLoop } from "./internal/streamLoop.ts"
 import * as Telemetry from "./internal/telemetry.ts"
-import { resume } from "./internal/turn.ts"
+import { type Concluded, resume } from "./internal/turn.ts"
 import { NO_USAGE } from "./internal/usage.ts"
+import type { ObjectOptions, ObjectResponse } from "./ObjectResponse.ts"
 import type { SavedCycle } from "./SavedCycle.ts"
 
 // =============================================================================
@@ -105,6 +107,29 @@ export class LlmCycle extends Context.Service<LlmCycle, {
   readonly submitStream: (prompt: Prompt.RawInput) => Stream.Stream<CycleEvent, CycleError>
   /** `submitWithTools` as a stream. Leaving it early stops the request and every running tool. */
   readonly submitStreamWithTools: (prompt: Prompt.RawInput) => Stream.Stream<CycleEvent, CycleError>
+  /**
+   * Adds the prompt and lets the model use tools until it has given an answer of
+   * the schema's shape. Fails with `InvalidObject` when it does not come to one.
+   */
+  readonly submitObject: <A, RD = never>(
+    prompt: Prompt.RawInput,
+    options: ObjectOptions<A, RD>
+  ) => Effect.Effect<ObjectResponse<A>, CycleError, RD>
+  /** `submitObject` as a stream: the answer is the `value` of `CycleComplete`, as JSON. */
+  readonly submitStreamObject: <A, RD = never>(
+    prompt: Prompt.RawInput,
+    options: ObjectOptions<A, RD>
+  ) => Stream.Stream<CycleEvent, CycleError, RD>
+  /** `resume`, for a submit that is after an answer of a shape. Repairs are counted anew. */
+  readonly resumeObject: <A, RD = never>(
+    options: ObjectOptions<A, RD>,
+    answers?: ReadonlyArray<Answer>
+  ) => Effect.Effect<ObjectResponse<A>, CycleError, RD>
+  /** `resumeObject` as a stream. */
+  readonly resumeStreamObject: <A, RD = never>(
+    options: ObjectOptions<A, RD>,
+    answers?: ReadonlyArray<Answer>
+  ) => Stream.Stream<CycleEvent, CycleError, RD>
   /**
    * Goes on with the submit that waits for answers, is paused, or was cut off:
    * here, or, in a conversation that was kept, in another process. Questions
@@ -206,7 +231,7 @@ const assemble = Effect.fnUntraced(function*<R>(
   const refuse = (reason: CycleErrorReason) => Effect.fail(makeError(reason))
 
   // The prompt joins the history when its turn comes, not when it is called.
-  const begin = (withTools: boolean, prompt: Prompt.RawInput | undefined) =>
+  const begin = (withTools: boolean, prompt: Prompt.RawInput | undefined): Start =>
     Effect.suspend(() => {
       const { pending } = conversation
       if (pending.length > 0) return refuse(new AwaitingAnswers({ questions: pending }))
@@ -216,34 +241,54 @@ const assemble = Effect.fnUntraced(function*<R>(
       )
       const submit = makeSubmit(conversation, withTools)
       conversation.submit = submit
-      return Effect.as(keep(submit), submit)
+      return Effect.as(keep(submit), { submit })
     })
 
-  const takeUp = Effect.suspend(() =>
-    conversation.submit === undefined ? refuse(new NothingToResume()) : Effect.succeed(conversation.submit)
-  )
+  const takeUp = (answers: ReadonlyArray<Answer> = []): Start =>
+    Effect.suspend(() => {
+      const { submit } = conversation
+      return submit === undefined
+        ? refuse(new NothingToResume())
+        : Effect.succeed({ submit, resumed: resume(submit, answers) })
+    })
+
+  const aim = (start: Start, goal: Goal): Start =>
+    Effect.tap(start, ({ submit }) =>
+      Effect.sync(() => {
+        submit.goal = goal
+      }))
 
   const span = { attributes }
-  const runPlain = (submit: Effect.Effect<CycleResponse, CycleError>) =>
-    gate.effect(submit).pipe(Effect.withSpan(Telemetry.AGENT_SPAN, span, { captureStackTrace: false }))
-  const runStream = (events: Effect.Effect<Stream.Stream<CycleEvent, CycleError>, CycleError>) =>
-    gate.stream(Stream.unwrap(events)).pipe(Stream.withSpan(Telemetry.AGENT_SPAN, span))
-
-  const run = (withTools: boolean, prompt?: Prompt.RawInput) =>
-    runPlain(Effect.flatMap(begin(withTools, prompt), (submit) => plainLoop(submit)))
-  const stream = (withTools: boolean, prompt: Prompt.RawInput) =>
-    runStream(Effect.map(begin(withTools, prompt), (submit) => streamLoop(submit)))
+  const run = (start: Start) =>
+    gate.effect(Effect.flatMap(start, ({ resumed, submit }) => plainLoop(submit, resumed))).pipe(
+      Effect.withSpan(Telemetry.AGENT_SPAN, span, { captureStackTrace: false })
+    )
+  const stream = (start: Start) =>
+    gate.stream(Stream.unwrap(Effect.map(start, ({ resumed, submit }) => streamLoop(submit, resumed)))).pipe(
+      Stream.withSpan(Telemetry.AGENT_SPAN, span)
+    )
+  const runTowards = <A, RD>(start: Start, options: ObjectOptions<A, RD>) =>
+    Effect.flatMap(
+      makeGoal(options),
+      ({ goal, value }) =>
+        Effect.map(run(aim(start, goal)), (response): ObjectResponse<A> => ({ value: value(), response }))
+    )
+  const streamTowards = <A, RD>(start: Start, options: ObjectOptions<A, RD>) =>
+    Stream.unwrap(Effect.map(makeGoal(options), ({ goal }) => stream(aim(start, goal))))
 
   return LlmCycle.of({
     sessionId: conversation.sessionId,
-    submit: (prompt) => run(false, prompt),
-    submitMessages: run(false),
-    submitWithTools: (prompt) => run(true, prompt),
-    submitStream: (prompt) => stream(false, prompt),
-    submitStreamWithTools: (prompt) => stream(true, prompt),
-    resume: (answers = []) => runPlain(Effect.flatMap(takeUp, (submit) => plainLoop(submit, resume(submit, answers)))),
-    resumeStream: (answers = []) =>
-      runStream(Effect.map(takeUp, (submit) => streamLoop(submit, resume(submit, answers)))),
+    submit: (prompt) => run(begin(false, prompt)),
+    submitMessages: run(begin(false, undefined)),
+    submitWithTools: (prompt) => run(begin(true, prompt)),
+    submitStream: (prompt) => stream(begin(false, prompt)),
+    submitStreamWithTools: (prompt) => stream(begin(true, prompt)),
+    submitObject: (prompt, options) => runTowards(begin(true, prompt), options),
+    submitStreamObject: (prompt, options) => streamTowards(begin(true, prompt), options),
+    resume: (answers) => run(takeUp(answers)),
+    resumeStream: (answers) => stream(takeUp(answers)),
+    resumeObject: (options, answers) => runTowards(takeUp(answers), options),
+    resumeStreamObject: (options, answers) => streamTowards(takeUp(answers), options),
     pending: Effect.sync(() => conversation.pending),
     usage: Effect.sync(() => conversation.usage),
     messages: Effect.sync(() => History.messages(conversation.history)),
@@ -284,6 +329,12 @@ export const layerOpen = <R = never>(
 // =============================================================================
 // Internals
 // =============================================================================
+
+/** What a run begins with: a submit, and what an earlier turn of it has left to do. */
+type Start = Effect.Effect<
+  { readonly submit: Submit; readonly resumed?: Effect.Effect<Concluded, CycleError> },
+  CycleError
+>
 
 const randomSessionId = Effect.map(
   Effect.all([Random.nextInt, Random.nextInt]),

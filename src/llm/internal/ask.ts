@@ -70,20 +70,20 @@ const options = (request: Request) => ({
 const generateText = (
   request: Request
 ): Effect.Effect<{ readonly content: ReadonlyArray<Response.AnyPart> }, AiError.AiError> =>
-  request.tools === undefined
+  request.toolkit === undefined
     ? request.model.generateText(options(request))
     : request.model.generateText({
       ...options(request),
-      toolkit: request.tools.toolkit,
+      toolkit: request.toolkit,
       toolChoice: request.toolChoice
     })
 
 const streamText = (request: Request): Stream.Stream<Response.AnyPart, AiError.AiError> =>
-  request.tools === undefined
+  request.toolkit === undefined
     ? request.model.streamText(options(request))
     : request.model.streamText({
       ...options(request),
-      toolkit: request.tools.toolkit,
+      toolkit: request.toolkit,
       toolChoice: request.toolChoice
     })
 

@@ -17,6 +17,7 @@ import type { CycleEvent } from "../CycleEvent.ts"
 import * as History from "../History.ts"
 import type { SavedCycle, SavedSubmit } from "../SavedCycle.ts"
 import type { Keeper } from "./keeper.ts"
+import type { Goal } from "./objectAnswer.ts"
 import { NO_USAGE } from "./usage.ts"
 
 /** A conversation. Only the submit whose turn it is writes to it. */
@@ -48,6 +49,8 @@ export interface Submit {
   /** Whether the model is offered tools and its calls are run. */
   readonly withTools: boolean
   readonly maxTurns: number
+  /** The answer of a shape it is after, if it is after one. */
+  goal: Goal | undefined
   /** Who hears of running tools; the streaming loop has one for each turn. */
   sink: Sink
   turns: number
@@ -70,6 +73,7 @@ export const makeSubmit = (conversation: Conversation, withTools: boolean, saved
   withTools,
   // Without tools there is nothing to come back for.
   maxTurns: withTools ? conversation.config.maxTurns ?? defaultMaxTurns : 1,
+  goal: undefined,
   sink: SILENCE,
   turns: saved?.turns ?? 0,
   usage: saved?.usage ?? NO_USAGE,

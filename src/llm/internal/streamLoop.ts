@@ -107,9 +107,11 @@ const takeTurns = (
         goTo(start)
         return Effect.succeed([])
       case "Done": {
-        const { finishReason, pending, text, turns, usage } = next.response
+        const { finishReason: reason, pending, text, turns, usage, value } = next.response
         goTo(Cause.done())
-        return Effect.succeed([new CycleComplete({ text, usage, turns, reason: finishReason, pending })])
+        return Effect.succeed([
+          new CycleComplete({ text, usage, turns, reason, pending, ...(value === undefined ? undefined : { value }) })
+        ])
       }
       case "Fail":
         return Effect.fail(next.error)

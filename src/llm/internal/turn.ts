@@ -16,12 +16,20 @@ import type {
   Accepted,
   Admission,
   InvokeOptions,
+  RegistryToolkit,
   Rejected,
   ToolFilter,
   ToolSnapshot
 } from "../../tools/ToolSnapshot.ts"
 import { type ErrorPolicy, isFatal, type ToolChoice, type TurnOptions } from "../CycleConfig.ts"
-import { type CycleError, type CycleErrorReason, InvalidAnswer, ToolFailed } from "../CycleError.ts"
+import {
+  type CycleError,
+  type CycleErrorReason,
+  InvalidAnswer,
+  InvalidObject,
+  MaxTurnsExceeded,
+  ToolFailed
+} from "../CycleError.ts"
 import {
   type CycleEvent,
   ToolApprovalRequested,
@@ -37,6 +45,7 @@ import * as History from "../History.ts"
 import type { Answer } from "./answer.ts"
 import { closeHistory, type Conversation, fail, keep, type Submit, systemMessages, turnState } from "./conversation.ts"
 import { decide, type Decision } from "./decide.ts"
+import { type Goal, judge } from "./objectAnswer.ts"
 import * as Telemetry from "./telemetry.ts"
 import { addUsage, totalTokens } from "./usage.ts"
 
@@ -46,6 +55,8 @@ export interface Request {
   readonly toolChoice: ToolChoice
   /** The tools it may call; `undefined` where it is offered none. */
   readonly tools: ToolSnapshot | undefined
+  /** What it is told of them, and of the way to answer where that has a shape. */
+  readonly toolkit: RegistryToolkit | undefined
   readonly model: LanguageModel.LanguageModel
   readonly context: Context.Context<never>
 }
@@ -81,21 +92,39 @@ export const prepare = Effect.fnUntraced(function*(submit: Submit): Effect.fn.Re
   const options: TurnOptions = config.prepareTurn === undefined
     ? {}
     : yield* config.prepareTurn(turnState(submit, turn))
-  const toolChoice = options.toolChoice ?? (turn === 1 ? config.toolChoice : relax(config.toolChoice)) ?? "auto"
+  const choice = options.toolChoice ?? (turn === 1 ? config.toolChoice : relax(config.toolChoice))
   const system = options.system === undefined ? submit.conversation.system : systemMessages(options.system)
   return {
     prompt: Prompt.fromMessages([...system, ...closeHistory(submit.conversation)]),
-    toolChoice,
-    tools: submit.withTools ? offered(yield* tools.snapshot, options.tools, toolChoice) : undefined,
+    ...offer(submit.goal, submit.withTools ? yield* tools.snapshot : undefined, options.tools, choice),
     model: options.model ?? model,
     context: options.context ?? Context.empty()
   }
 })
 
+const offer = (
+  goal: Goal | undefined,
+  snapshot: ToolSnapshot | undefined,
+  filter: ToolFilter | undefined,
+  choice: ToolChoice | undefined
+): Pick<Request, "toolChoice" | "tools" | "toolkit"> => {
+  const tools = snapshot === undefined ? undefined : offered(snapshot, filter, choice)
+  if (goal === undefined) return { toolChoice: choice ?? "auto", tools, toolkit: tools?.toolkit }
+  const toolkit = goal.offer(tools?.toolkit)
+  if (tools === undefined || choice === "none") return { toolChoice: { tool: goal.name }, tools, toolkit }
+  const toolChoice = typeof choice === "object" && "oneOf" in choice
+    ? { ...choice, oneOf: [...choice.oneOf, goal.name] }
+    // Each turn leads to the answer: by a tool, or by giving it.
+    : choice === undefined || choice === "auto"
+    ? "required"
+    : choice
+  return { toolChoice, tools, toolkit }
+}
+
 const offered = (
   snapshot: ToolSnapshot,
   filter: ToolFilter | undefined,
-  toolChoice: ToolChoice
+  toolChoice: ToolChoice | undefined
 ): ToolSnapshot | undefined => {
   const narrowed = filter === undefined ? snapshot : snapshot.filter(filter)
   const chosen = typeof toolChoice === "object" && "oneOf" in toolChoice
@@ -141,7 +170,9 @@ export const conclude = Effect.fnUntraced(function*(
   const { events, settle } = yield* begin(
     submit,
     request.tools ?? (yield* conversation.tools.snapshot),
-    yield* verdict(submit, request, answer, calls, decision)
+    submit.goal === undefined
+      ? yield* verdict(submit, request, answer, calls, decision)
+      : yield* towards(submit.goal, submit, request, answer, calls, decision)
   )
   return {
     events: [...events, new TurnComplete({ turn, reason: answer.finishReason, usage: answer.usage })],
@@ -329,6 +360,51 @@ const verdict = Effect.fnUntraced(function*(
   }
 })
 
+/** As `verdict`, for a submit that is after an answer of a shape. */
+const towards = Effect.fnUntraced(function*(
+  goal: Goal,
+  submit: Submit,
+  request: Request,
+  answer: Answer,
+  calls: ReadonlyArray<ToolCall>,
+  decision: Decision
+): Effect.fn.Return<Verdict> {
+  const { conversation } = submit
+  const judgement = yield* judge(goal, answer, calls)
+  const others = calls.filter((call) => call.name !== goal.name)
+  const tell = (isFailure: boolean, result: string) => {
+    for (const { index = 0, name } of calls) {
+      if (name === goal.name) conversation.history = History.settle(conversation.history, index, { isFailure, result })
+    }
+  }
+  switch (judgement._tag) {
+    case "None":
+      return yield* verdict(submit, request, answer, calls, decision)
+    case "Given":
+      tell(false, "Accepted.")
+      return { admissions: [], next: () => ({ _tag: "Done", response: respond(submit, answer) }) }
+    case "Early":
+      tell(true, `Not accepted: call "${goal.name}" alone, when the other results are there.`)
+      return yield* verdict(submit, request, answer, others, decision)
+    case "Unfit": {
+      const { issue } = judgement
+      tell(true, `Error: invalid arguments: ${issue}`)
+      const failing = (reason: CycleErrorReason): Verdict => ({
+        admissions: [],
+        next: () => ({ _tag: "Fail", error: fail(submit, reason) })
+      })
+      if (decision._tag === "Fail") return failing(decision.reason)
+      if (submit.turns >= submit.maxTurns) return failing(new MaxTurnsExceeded({ maxTurns: submit.maxTurns }))
+      if (goal.repairs-- <= 0) return failing(new InvalidObject({ issue }))
+      if (calls.length === 0) {
+        const content = `Give the answer by calling the tool "${goal.name}": ${issue}`
+        conversation.history = History.append(conversation.history, Prompt.make(content).content)
+      }
+      return { admissions: [], next: () => AGAIN }
+    }
+  }
+})
+
 /** A call that is refused fatally stops its siblings; otherwise what is admitted runs. */
 const weigh = (
   submit: Submit,
@@ -391,7 +467,8 @@ const respond = (
     pending: submit.conversation.pending,
     usage: submit.usage,
     turns: submit.turns,
-    invocations: submit.invocations
+    invocations: submit.invocations,
+    ...(submit.goal?.given === undefined ? undefined : { value: submit.goal.given })
   })
 
 // -----------------------------------------------------------------------------
