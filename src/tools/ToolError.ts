@@ -196,7 +196,7 @@ const NOT_EXECUTED = {
   incomplete: "the response that asked for it was incomplete",
   sibling: "another call of the same turn was refused",
   turnLimit: "the limit of turns was reached",
-  budget: "the token budget is used up",
+  budget: "the budget is used up",
   interrupted: "the conversation was interrupted before it ran",
   unsaved: "the conversation could not be saved before it ran",
   unaudited: "it could not be recorded before it ran",

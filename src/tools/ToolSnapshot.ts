@@ -14,6 +14,7 @@ import type * as Effect from "effect/Effect"
 import type * as Ref from "effect/Ref"
 import type * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
+import type { Decision, Request } from "./PermissionPolicy.ts"
 import type { Answer, Question } from "./Question.ts"
 import type { Definition } from "./Tool.ts"
 import type { ToolError } from "./ToolError.ts"
@@ -74,6 +75,11 @@ export interface InvokeOptions {
    * Must not block. Default: `onProgress`.
    */
   readonly onPartialResult?: ((value: Schema.Json, call: ToolCall) => void) | undefined
+  /**
+   * Decides beside the registry's policy, and can only be stricter. One that
+   * dies denies. Default: the registry's policy alone decides.
+   */
+  readonly restrict?: ((request: Request) => Effect.Effect<Decision>) | undefined
   /** The answer to a question that this very call has led to. Default: none. */
   readonly answered?: Answered | undefined
   /** Default: fresh for each call. */
@@ -103,6 +109,8 @@ export interface RunOptions {
   readonly permits?: Semaphore.Semaphore | undefined
   /** Called when waiting is over and the tool starts. Must not block. */
   readonly onStart?: (() => void) | undefined
+  /** Stops the run when it ends, as its timeout does, if that comes first. Default: nothing else stops it. */
+  readonly until?: Effect.Effect<void> | undefined
 }
 
 /**
@@ -132,6 +140,8 @@ export interface SettleOptions {
   readonly onQuestion?: ((question: Question) => Effect.Effect<void>) | undefined
   /** Hears what became of the call when its question was answered. Default: nobody does. */
   readonly onAnswered?: ((admission: Admission) => Effect.Effect<void>) | undefined
+  /** Stands around the wait for an answer. Default: nothing does. */
+  readonly whileAsking?: (<A>(wait: Effect.Effect<A>) => Effect.Effect<A>) | undefined
 }
 
 /**

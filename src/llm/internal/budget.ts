@@ -1,9 +1,10 @@
 /*
- * The running account of a submit: what it has spent, against what it may spend.
+ * Running accounts: what was spent, against what may be spent.
  *
- * A submit that runs inside a tool of another cycle has that one's account as
- * its parent: what it spends is charged to both, and it is held to the tightest
- * of their limits. Each prices tokens by its own table, in its own currency.
+ * A submit has an account, which is charged to that of its conversation, and,
+ * where it runs inside a tool of another cycle, to that submit's account as well.
+ * It is held to the limits of all of them. Each prices tokens by its own table, in
+ * its own currency.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -20,11 +21,16 @@ import { costOf, sumOf, type Tokens } from "./usage.ts"
 export interface Account {
   readonly limits: Limits
   readonly pricing: PriceTable | undefined
-  readonly parent: Account | undefined
+  /** Who is charged as well. */
+  charged: ReadonlyArray<Account>
   tokens: number
-  /** `undefined` once something had no price. */
-  cost: number | undefined
+  /** What had a price. */
+  cost: number
+  /** Whether something had none: ever, and since the limits count. */
+  unpriced: { readonly ever: boolean; readonly lately: boolean }
   readonly stopwatch: Stopwatch
+  /** What had been spent when the limits began to count. */
+  from: Spent
 }
 
 /** The account of the submit that the current fiber works for. */
@@ -36,16 +42,26 @@ export const CurrentAccount: Context.Reference<Account | undefined> = Context.Re
 export const makeAccount = (options: {
   readonly limits: Limits
   readonly pricing: PriceTable | undefined
-  readonly parent: Account | undefined
+  /** From an earlier process. Default: nothing was spent. */
   readonly spent?: Spent | undefined
-}): Account => ({
-  limits: options.limits,
-  pricing: options.pricing,
-  parent: options.parent,
-  tokens: options.spent?.tokens ?? 0,
-  cost: options.spent === undefined ? 0 : options.spent.cost,
-  stopwatch: makeStopwatch(options.spent?.millis ?? 0)
-})
+  /** Default: the limits count from the beginning. */
+  readonly from?: Spent | undefined
+}): Account => {
+  const { from = NOTHING, spent = NOTHING } = options
+  const isUnpriced = spent.cost === undefined
+  return {
+    limits: options.limits,
+    pricing: options.pricing,
+    charged: [],
+    tokens: spent.tokens,
+    cost: spent.cost ?? 0,
+    unpriced: { ever: isUnpriced, lately: isUnpriced && from === NOTHING },
+    stopwatch: makeStopwatch(spent.millis),
+    from
+  }
+}
+
+const NOTHING = new Spent({ tokens: 0, cost: 0, millis: 0 })
 
 // -----------------------------------------------------------------------------
 // Limits
@@ -58,6 +74,8 @@ export interface Limits {
   readonly millis: number
 }
 
+export const NO_LIMITS: Limits = { tokens: Infinity, cost: Infinity, millis: Infinity }
+
 export const limitsOf = (budget: Budget | undefined): Limits | InvalidLimit => {
   const millis = toMillis(budget?.duration)
   const { cost = Infinity, tokens = Infinity } = budget ?? {}
@@ -67,40 +85,47 @@ export const limitsOf = (budget: Budget | undefined): Limits | InvalidLimit => {
   return { tokens, cost, millis }
 }
 
-const isLimit = (limit: number): boolean => typeof limit === "number" && limit >= 0
+/** A program without types may give anything. */
+export const isLimit = (limit: unknown): boolean => typeof limit === "number" && limit >= 0
 
 const toMillis = (input: Duration.Input | undefined): number | undefined => {
   if (input === undefined) return Infinity
   // effect reads it as no time at all.
   if (typeof input === "number" && Number.isNaN(input)) return undefined
   const millis = Option.getOrUndefined(Option.map(Duration.fromInput(input), Duration.toMillis))
-  return millis !== undefined && isLimit(millis) ? millis : undefined
+  return isLimit(millis) ? millis : undefined
 }
 
 // -----------------------------------------------------------------------------
 // Spending
 // -----------------------------------------------------------------------------
 
-/** The account and those it is charged to as well, the nearest first. */
+/** The account and those that are charged with it, the nearest first. */
 const lineOf = (account: Account): ReadonlyArray<Account> => {
-  const line: Array<Account> = []
-  for (let each: Account | undefined = account; each !== undefined; each = each.parent) line.push(each)
-  return line
+  const line = new Set([account])
+  // A set goes on with what is added to it meanwhile.
+  for (const each of line) for (const other of each.charged) line.add(other)
+  return Array.from(line)
 }
+
+/** Whether anything depends on how many tokens are used. */
+export const isCounted = (account: Account): boolean =>
+  lineOf(account).some(({ limits, pricing }) => Number.isFinite(limits.tokens) || pricing !== undefined)
 
 /** Charges tokens of a model, which may go by several names: the first that has a price counts. */
 export const spend = (account: Account, tokens: Tokens, models: ReadonlyArray<string>): void => {
   for (const each of lineOf(account)) {
     each.tokens += sumOf(tokens)
     const price = priceOf(each, models)
-    each.cost = each.cost === undefined || price === undefined ? undefined : each.cost + costOf(price, tokens)
+    if (price === undefined) each.unpriced = { ever: true, lately: true }
+    else each.cost += costOf(price, tokens)
   }
 }
 
 const priceOf = ({ pricing }: Account, models: ReadonlyArray<string>): Price | undefined =>
   pricing === undefined ? undefined : find(pricing, ...models)
 
-/** Why a model must not be asked: somebody counts money and has no price for it. */
+/** Why a model must not be asked: somebody limits what it costs and has no price for it. */
 export const findUnpriced = (account: Account, model: string | undefined): ModelUnpriced | undefined => {
   const models = model === undefined ? [] : [model]
   return lineOf(account).some((each) => Number.isFinite(each.limits.cost) && priceOf(each, models) === undefined)
@@ -108,33 +133,47 @@ export const findUnpriced = (account: Account, model: string | undefined): Model
     : undefined
 }
 
-/** Which limit is reached, its own or one it is held to. */
+/** The limit that is reached: its own, or one that it is held to. */
 export const exceeded = (account: Account): Effect.Effect<BudgetExceeded | undefined> =>
   Effect.map(now, (at) => {
     for (const each of lineOf(account)) {
-      const { limits } = each
-      const millis = each.stopwatch.read(at)
-      if (each.tokens >= limits.tokens) {
-        return new BudgetExceeded({ limit: "tokens", budget: limits.tokens, used: each.tokens })
-      }
-      // Money that was spent and could not be counted may be any amount.
-      if ((each.cost ?? Infinity) >= limits.cost && Number.isFinite(limits.cost)) {
-        return new BudgetExceeded({ limit: "cost", budget: limits.cost, used: each.cost ?? limits.cost })
-      }
-      if (millis >= limits.millis) {
-        return new BudgetExceeded({ limit: "duration", budget: limits.millis, used: millis })
-      }
+      const reached = limitReached(each, at)
+      if (reached !== undefined) return reached
     }
     return undefined
   })
+
+const limitReached = (account: Account, at: number): BudgetExceeded | undefined => {
+  const { cost, from, limits, stopwatch, tokens, unpriced } = account
+  const usedTokens = tokens - from.tokens
+  if (usedTokens >= limits.tokens) {
+    return new BudgetExceeded({ limit: "tokens", budget: limits.tokens, used: usedTokens })
+  }
+  // Money that was spent and could not be counted may be any amount.
+  const usedCost = unpriced.lately ? limits.cost : cost - (from.cost ?? 0)
+  if (Number.isFinite(limits.cost) && usedCost >= limits.cost) {
+    return new BudgetExceeded({ limit: "cost", budget: limits.cost, used: usedCost })
+  }
+  const usedMillis = stopwatch.read(at) - from.millis
+  return usedMillis >= limits.millis
+    ? new BudgetExceeded({ limit: "duration", budget: limits.millis, used: usedMillis })
+    : undefined
+}
 
 export const spentOf = (account: Account): Effect.Effect<Spent> =>
   Effect.map(now, (at) =>
     new Spent({
       tokens: account.tokens,
       millis: account.stopwatch.read(at),
-      ...(account.cost === undefined ? undefined : { cost: account.cost })
+      ...(account.unpriced.ever ? undefined : { cost: account.cost })
     }))
+
+/** The limits count from here. */
+export const renew = (account: Account): Effect.Effect<void> =>
+  Effect.map(now, (at) => {
+    account.from = new Spent({ tokens: account.tokens, cost: account.cost, millis: account.stopwatch.read(at) })
+    account.unpriced = { ...account.unpriced, lately: false }
+  })
 
 // -----------------------------------------------------------------------------
 // Time
@@ -142,18 +181,19 @@ export const spentOf = (account: Account): Effect.Effect<Spent> =>
 
 const now: Effect.Effect<number> = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1_000_000)
 
-/** Counts while it runs and nobody holds it. Times are milliseconds. */
+/** Counts milliseconds while nobody holds it. */
 interface Stopwatch {
   readonly read: (at: number) => number
   readonly hold: (at: number) => void
   readonly release: (at: number) => void
-  /** Opened while it counts. */
+  /** Open while it counts. */
   readonly counting: Latch.Latch
 }
 
 const makeStopwatch = (before: number): Stopwatch => {
   let elapsed = before
   let since: number | undefined
+  // Until somebody works.
   let holds = 1
   const counting = Latch.makeUnsafe(false)
   const read = (at: number) => elapsed + (since === undefined ? 0 : Math.max(0, at - since))
@@ -174,36 +214,35 @@ const makeStopwatch = (before: number): Stopwatch => {
   }
 }
 
-/** Starts and stops the time of an account; it stands still before. */
-export const start = (account: Account): Effect.Effect<void> => Effect.map(now, (at) => account.stopwatch.release(at))
+const change = (accounts: ReadonlyArray<Account>, how: "hold" | "release"): Effect.Effect<void> =>
+  Effect.map(now, (at) => {
+    for (const { stopwatch } of accounts) stopwatch[how](at)
+  })
 
-export const stop = (account: Account): Effect.Effect<void> => Effect.map(now, (at) => account.stopwatch.hold(at))
+/** Counts the time of an account, and of its conversation, while it is used. */
+export const counting = (accounts: ReadonlyArray<Account>): {
+  readonly start: Effect.Effect<void>
+  readonly stop: Effect.Effect<void>
+} => ({ start: change(accounts, "release"), stop: change(accounts, "hold") })
 
-/** While a person is waited for, time stands still, for parents too. */
-export const waitingForPeople = <A, E, R>(wait: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(CurrentAccount, (account) =>
-    account === undefined ? wait : Effect.acquireUseRelease(
-      Effect.map(now, (at) => {
-        for (const each of lineOf(account)) each.stopwatch.hold(at)
-      }),
-      () => wait,
-      () =>
-        Effect.map(now, (at) => {
-          for (const each of lineOf(account)) each.stopwatch.release(at)
-        })
-    ))
+/** While a person is waited for, time stands still for everybody who is charged. */
+export const waitingForPeople = <A, E, R>(account: Account, wait: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const line = lineOf(account)
+    return Effect.acquireUseRelease(change(line, "hold"), () => wait, () => change(line, "release"))
+  })
 
 /**
- * Ends when the time of an account is up. That of a parent stops the tool in
- * which the account is spent.
+ * Ends when the time of an account has been up for `grace` milliseconds. The time
+ * of the submit around it stops the tool in which the account is spent.
  */
-export const timeIsUp = ({ limits, stopwatch }: Account): Effect.Effect<void> =>
+export const timeIsUp = ({ from, limits, stopwatch }: Account, grace: number = 0): Effect.Effect<void> =>
   Number.isFinite(limits.millis)
     ? Effect.flatMap(now, function wait(at): Effect.Effect<void> {
-      const left = limits.millis - stopwatch.read(at)
+      const left = limits.millis + grace + from.millis - stopwatch.read(at)
       if (left <= 0) return Effect.void
       return stopwatch.counting.await.pipe(
-        Effect.andThen(Effect.sleep(Duration.millis(left))),
+        Effect.andThen(Effect.sleep(Duration.millis(Math.ceil(left)))),
         Effect.andThen(Effect.flatMap(now, wait))
       )
     })

@@ -32,6 +32,7 @@ import type { Item } from "./catalogue.ts"
 import * as Exclusivity from "./exclusivity.ts"
 import * as Questions from "./questions.ts"
 import * as ResultLimit from "./resultLimit.ts"
+import { makeSpill, type Whole } from "./spill.ts"
 import { type Outcome, supervise } from "./supervise.ts"
 import * as Telemetry from "./telemetry.ts"
 
@@ -64,7 +65,9 @@ type Run = (
   item: Item,
   ready: Ready,
   identity: Identity,
-  options: InvokeOptions | undefined
+  options: InvokeOptions | undefined,
+  /** The names of the tools that are offered beside it. */
+  available: () => ReadonlyArray<string>
 ) => (options?: RunOptions) => Effect.Effect<ToolInvocation>
 
 export const makeRun: (
@@ -78,21 +81,22 @@ export const makeRun: (
       maxResultBytes: yield* ToolSettings.MaxResultBytes,
       captureContent: yield* ToolSettings.CaptureContent
     }
+    const spill = yield* makeSpill(settings.gracePeriod)
     const exclusivity = Exclusivity.make()
 
-    return (item, ready, identity, options) => {
+    return (item, ready, identity, options, available) => {
       const { call, prepared } = ready
       const timeout = Duration.fromInputUnsafe(item.definition.timeout ?? options?.timeout ?? settings.timeout)
       const maxBytes = options?.maxResultBytes ?? settings.maxResultBytes
       const audited = { call, tool: item.definition, identity, actor: options?.actor }
 
       const perform = Effect.fnUntraced(function*(abandon: Exclusivity.Abandon, beside: RunOptions | undefined) {
-        const { context, end, partial, stop } = makeContext(call, identity, options)
+        const { context, end, partial, stop } = makeContext(call, identity, maxBytes, options)
         yield* hearOf(call, "start", () => beside?.onStart?.())
         const started = yield* Clock.currentTimeMillis
         const outcome = yield* supervise(
           Effect.provideService(Effect.scoped(prepared.run(partial, ready.reply)), ToolContext, context),
-          { timeout, gracePeriod: settings.gracePeriod, onStop: stop, onAbandon: abandon }
+          { timeout, until: beside?.until, gracePeriod: settings.gracePeriod, onStop: stop, onAbandon: abandon }
         ).pipe(Effect.onExit(() => Effect.sync(end)))
         const durationMillis = (yield* Clock.currentTimeMillis) - started
         if (isQuestion(outcome)) {
@@ -100,7 +104,10 @@ export const makeRun: (
           const question = yield* Questions.input(subject, outcome.exit.value, ready.round ?? 0)
           return failed(call, new AwaitingAnswer({ question }), durationMillis)
         }
-        const invocation = yield* settle(call, outcome, durationMillis, maxBytes)
+        const settled = yield* settle(call, outcome, durationMillis, maxBytes)
+        const invocation = settled.truncated
+          ? yield* spill(settled, { tool: item.definition, identity, available }, wholeOf(settled, outcome), maxBytes)
+          : settled
         return ready.isEdited === true ? tellEdit(invocation) : invocation
       })
 
@@ -213,6 +220,13 @@ const settle = (
     : unexpected(Cause.die(new Error("a question is no result")))
 }
 
+// What a cut result was cut from: the output, or the words of a failure without one.
+const wholeOf = (invocation: ToolInvocation, outcome: Ended): Whole =>
+  invocation.output !== undefined && outcome._tag === "Ended" && Exit.isSuccess(outcome.exit)
+    && outcome.exit.value._tag === "Final"
+    ? { value: invocation.output, modelOutput: outcome.exit.value.modelOutput }
+    : { value: invocation.error?.modelMessage ?? invocation.result, modelOutput: undefined }
+
 const succeeded = (
   call: ToolCall,
   output: ToolOutput.Final<Schema.Json>,
@@ -244,7 +258,12 @@ const succeeded = (
 
 // The handler may outlive its call: then its signal has aborted, and nobody
 // hears of its progress.
-const makeContext = (call: ToolCall, identity: Identity, options: InvokeOptions | undefined) => {
+const makeContext = (
+  call: ToolCall,
+  identity: Identity,
+  maxResultBytes: number,
+  options: InvokeOptions | undefined
+) => {
   // Most tools never ask for the signal, so it is made when one does.
   let controller: AbortController | undefined
   let isStopped = false
@@ -254,6 +273,7 @@ const makeContext = (call: ToolCall, identity: Identity, options: InvokeOptions 
     context: ToolContext.of({
       ...identity,
       toolCallId: call.id,
+      maxResultBytes: ResultLimit.toBytes(maxResultBytes),
       get signal() {
         controller ??= new AbortController()
         if (isStopped) controller.abort()

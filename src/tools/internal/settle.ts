@@ -62,7 +62,7 @@ export const makeSettle = (ask: Ask, admit: ToolSnapshot["admit"]): ToolSnapshot
       ? Question.deny(question, problem)
       : asked >= MAX_QUESTIONS
       ? Question.deny(question, "it has asked too often")
-      : yield* ask(question)
+      : yield* (hooks?.whileAsking === undefined ? ask(question) : hooks.whileAsking(ask(question)))
     if (answer === undefined) return invocation
     const again = yield* admit(admission.call, { ...options, answered: { question, answer } })
     if (hooks?.onAnswered !== undefined && !isWaiting(again)) yield* hooks.onAnswered(again)

@@ -18,6 +18,8 @@ export const supervise = <A, E, R>(
   work: Effect.Effect<A, E, R>,
   options: {
     readonly timeout: Duration.Duration
+    /** The time is up when this ends, if that comes first. Default: only `timeout` counts. */
+    readonly until?: Effect.Effect<void> | undefined
     /** How long interrupted work may take to clean up before it counts as still running. */
     readonly gracePeriod: Duration.Duration
     /** The work was told to stop. */
@@ -29,6 +31,7 @@ export const supervise = <A, E, R>(
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(Effect.forkDetach(work), (fiber) => {
       const timeout = Duration.max(options.timeout, Duration.zero)
+      let timeoutMillis = Duration.toMillis(timeout)
       const stop = Effect.suspend(() => {
         fiber.interruptUnsafe()
         options.onStop()
@@ -37,21 +40,25 @@ export const supervise = <A, E, R>(
           return Option.isSome(exit)
         })
       })
-      const ended = Duration.isFinite(timeout)
+      const inTime = Duration.isFinite(timeout)
         ? Effect.timeoutOption(Fiber.await(fiber), timeout)
         : Effect.asSome(Fiber.await(fiber))
+      const ended = options.until === undefined
+        ? inTime
+        : Effect.raceFirst(
+          inTime,
+          Effect.map(Effect.timed(options.until), ([taken]) => {
+            timeoutMillis = Math.round(Duration.toMillis(taken))
+            return Option.none()
+          })
+        )
       return restore(ended).pipe(
         Effect.onInterrupt(() => stop),
         // Work that waits for work that waits … is woken inside the stack of its end, which has to end first.
         Effect.tap(Effect.yieldNow),
         Effect.flatMap(Option.match({
           onSome: (exit) => Effect.succeed<Outcome<A, E>>({ _tag: "Ended", exit }),
-          onNone: () =>
-            Effect.map(stop, (stopped): Outcome<A, E> => ({
-              _tag: "TimedOut",
-              timeoutMillis: Duration.toMillis(timeout),
-              stopped
-            }))
+          onNone: () => Effect.map(stop, (stopped): Outcome<A, E> => ({ _tag: "TimedOut", timeoutMillis, stopped }))
         }))
       )
     })
