@@ -141,7 +141,7 @@ export const append = (self: History, messages: ReadonlyArray<Prompt.Message>): 
         }
         const turn = makeTurn(message.content, ++turns, callIds, take)
         callIds = turn.callIds
-        return void all.push(...render(turn, message.options))
+        return void all.push(...(asTheyStand(turn, messages, position) ?? render(turn, message.options)))
       }
       // Results are taken with the calls they answer; these answer none.
       case "tool":
@@ -281,6 +281,24 @@ const resultsOf = (messages: ReadonlyArray<Prompt.Message>, position: number): A
     message.role === "assistant" || message.role === "tool" ? message.content.filter(isOwnResult) : []
   )
 }
+
+// A turn in which nothing had to be repaired stays the same objects: prompt
+// caches and effect/ai's `ResponseIdTracker` go by that.
+const asTheyStand = (
+  { calls, content }: OpenTurn,
+  messages: ReadonlyArray<Prompt.Message>,
+  position: number
+): ReadonlyArray<Prompt.Message> | undefined => {
+  const [response, results, next] = messages.slice(position, position + 3)
+  if (response?.role !== "assistant" || content.length === 0 || !isSame(response.content, content)) return undefined
+  if (results?.role !== "tool") return calls.length === 0 ? [response] : undefined
+  const areAnswers = isSame(results.content, calls.map(({ answer }) => answer)) &&
+    calls.every(({ call, answer }) => "name" in answer && answer.name === call.name)
+  return areAnswers && calls.length > 0 && next?.role !== "tool" ? [response, results] : undefined
+}
+
+const isSame = (a: ReadonlyArray<unknown>, b: ReadonlyArray<unknown>): boolean =>
+  a.length === b.length && a.every((each, index) => each === b[index])
 
 // A draft that is followed by something else was interrupted: its text stays.
 const close = (self: History): History => {
