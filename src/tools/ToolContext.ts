@@ -51,6 +51,8 @@ export class ToolContext extends Context.Service<ToolContext, {
   readonly index: number
   /** Stable over retries and restarts: the same call has the same key. */
   readonly idempotencyKey: string
+  /** How much of the result a model is shown. A tool that can keeps to it by itself. */
+  readonly maxResultBytes: number
   /**
    * Aborts when the call is told to stop. For Promise code; effects are simply
    * interrupted. A Promise that ignores it goes on unseen: where that matters,

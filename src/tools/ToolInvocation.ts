@@ -53,6 +53,13 @@ export class ToolInvocation extends Schema.Class<ToolInvocation>("agcore/tools/T
   modelOutput: Schema.optionalKey(Schema.Array(Prompt.ToolModelOutputPart)),
   /** Whether what a model is shown was cut: `modelOutput`, or `result` where there is none. */
   truncated: Schema.Boolean,
+  /** Where the whole of what was cut is kept, if a `ResultStore` has it. */
+  stored: Schema.optionalKey(Schema.Struct({
+    handle: Schema.String,
+    /** The size of its text in UTF-8. */
+    sizeBytes: Schema.Finite,
+    mediaType: Schema.String
+  })),
   /** How long the tool ran; 0 if it never started. */
   durationMillis: Schema.Finite
 }) {

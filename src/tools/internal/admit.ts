@@ -68,7 +68,7 @@ export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolIn
       _tag: "Accepted",
       call: ready.call,
       definition: tool,
-      run: run(item, ready, identity, options)
+      run: run(item, ready, identity, options, available)
     })
 
     /** Asks the policy, then decodes; `undefined` prompts for nothing. */

@@ -12,15 +12,17 @@ export interface Limited {
   readonly truncated: boolean
 }
 
+/** The limit as it counts: whole bytes, none where it makes no sense. */
+export const toBytes = (maxResultBytes: number): number => maxResultBytes > 0 ? Math.floor(maxResultBytes) : 0
+
 /** Files are not cut: half a file is none. */
 export const limit = (
   value: Schema.Json,
   modelOutput: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined,
   maxResultBytes: number
 ): Limited => {
-  const maxBytes = maxResultBytes > 0 ? Math.floor(maxResultBytes) : 0
-  const text = typeof value === "string" ? value : JSON.stringify(value)
-  const { kept, missingBytes } = cutBytes(text, maxBytes)
+  const maxBytes = toBytes(maxResultBytes)
+  const { kept, missingBytes } = cutBytes(textOf(value), maxBytes)
   const parts = modelOutput === undefined ? undefined : limitParts(modelOutput, maxBytes)
   return {
     result: missingBytes === 0 ? value : mark(kept, missingBytes),
@@ -28,6 +30,9 @@ export const limit = (
     truncated: parts === undefined ? missingBytes > 0 : parts.truncated
   }
 }
+
+/** A value as a model reads it. */
+export const textOf = (value: Schema.Json): string => typeof value === "string" ? value : JSON.stringify(value)
 
 const limitParts = (parts: ReadonlyArray<Prompt.ToolModelOutputPart>, maxBytes: number) => {
   let left = maxBytes
