@@ -118,37 +118,43 @@ const hasNamesOf = (to: SchemaAST.AST, ast: SchemaAST.AST): boolean => {
 
 const fromJsonSchema = (root: JsonSchema.JsonSchema): Secrets => {
   const { add, found } = makeFound()
-  const seen = new Set<unknown>()
+  const marked = new Map<unknown, boolean>()
 
-  const visit = (schema: unknown, name: string | undefined): void => {
-    if (Array.isArray(schema)) {
-      for (const each of schema) visit(each, name)
-      return
-    }
-    if (!Predicate.isObject(schema)) return
-    if (schema["format"] === "password" || schema["writeOnly"] === true) add(name)
-    if (typeof schema["$ref"] === "string") {
-      // Under another name it is another secret.
-      const place = `${name} ${schema["$ref"]}`
-      if (!seen.has(place)) {
-        seen.add(place)
-        visit(resolve(root, schema["$ref"]), name)
-      }
-    }
-    for (const keyword of ["items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf"]) {
-      visit(schema[keyword], name)
-    }
-    for (const keyword of ["properties", "patternProperties"]) {
-      if (!Predicate.isObject(schema[keyword])) continue
-      for (const [property, each] of Object.entries(schema[keyword])) {
-        visit(each, keyword === "properties" ? property : name)
-      }
-    }
+  /** Whether a value of that schema is a secret, or a list of some. */
+  const isMarked = (schema: unknown): boolean => {
+    if (!Predicate.isObjectOrArray(schema)) return false
+    const before = marked.get(schema)
+    if (before !== undefined) return before
+    // It may refer to itself.
+    marked.set(schema, false)
+    const answer = Array.isArray(schema) ? schema.some(isMarked) : isMarkedObject(schema)
+    marked.set(schema, answer)
+    return answer
   }
 
-  visit(root, undefined)
+  const isMarkedObject = (schema: Readonly<Record<PropertyKey, unknown>>): boolean =>
+    schema["format"] === "password" || schema["writeOnly"] === true ||
+    (typeof schema["$ref"] === "string" && isMarked(resolve(root, schema["$ref"]))) ||
+    PARTS.some((keyword) => isMarked(schema[keyword])) ||
+    (Predicate.isObject(schema["patternProperties"]) && Object.values(schema["patternProperties"]).some(isMarked))
+
+  /** Looks at the properties that are described anywhere. */
+  const visit = (schema: unknown): void => {
+    if (!Predicate.isObjectOrArray(schema)) return
+    const properties = "properties" in schema ? schema.properties : undefined
+    if (Predicate.isObject(properties)) {
+      for (const [name, each] of Object.entries(properties)) if (isMarked(each)) add(name)
+    }
+    Object.values(schema).forEach(visit)
+  }
+
+  if (isMarked(root)) add(undefined)
+  visit(root)
   return found
 }
+
+/** Keywords whose values describe the value itself, or all that it holds. */
+const PARTS = ["items", "prefixItems", "additionalProperties", "anyOf", "oneOf", "allOf"]
 
 const resolve = (root: JsonSchema.JsonSchema, ref: string): unknown =>
   ref.startsWith("#/")

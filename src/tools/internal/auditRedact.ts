@@ -40,8 +40,8 @@ export const redactSecrets = (tool: Definition | undefined, input: unknown): Sch
     if (!Predicate.isObjectOrArray(value)) return toJson(value)
     if (depth >= MAX_DEPTH) return "<nested too deep>"
     if (Array.isArray(value)) {
-      const hidden = new Set(secretArguments(value.filter(Predicate.isString)))
-      return value.map((item) => typeof item === "string" ? redactParts(item, hidden) : redact(item, depth + 1))
+      const hidden = new Set(secretArguments(value.map((item) => typeof item === "string" ? beginning(item) : "")))
+      return value.map((item) => typeof item === "string" ? redactArgument(item, hidden) : redact(item, depth + 1))
     }
     return Object.fromEntries(
       Object.entries(value).flatMap(([name, member]) =>
@@ -54,21 +54,23 @@ export const redactSecrets = (tool: Definition | undefined, input: unknown): Sch
   return redact(input, 0)
 }
 
+/** How much of an argument is looked at: enough for the name of an option, and no more work than it is worth. */
+const MAX_ARGUMENT_CHARACTERS = 512
+
+const beginning = (item: string): string => item.slice(0, MAX_ARGUMENT_CHARACTERS)
+
 /** An argument of a command: a secret, or one with a secret behind its `=`. */
-const redactParts = (item: string, hidden: ReadonlySet<string>): string =>
-  hidden.has(item)
-    ? REDACTED
-    : redactText(
-      Array.from(hidden).reduce(
-        (text, secret) => text.endsWith(`=${secret}`) ? `${text.slice(0, -secret.length)}${REDACTED}` : text,
-        item
-      )
-    )
+const redactArgument = (item: string, hidden: ReadonlySet<string>): string => {
+  const start = beginning(item)
+  if (hidden.has(start)) return REDACTED
+  const name = start.slice(0, start.indexOf("=") + 1)
+  return name !== "" && hidden.has(start.slice(name.length)) ? `${name}${REDACTED}` : redactText(item)
+}
 
 /** What stands in texts: the credentials of a URL or of an HTTP header. */
 const redactText = (text: string): string =>
   text
-    .replace(/([a-z][a-z\d+.-]*:\/\/)[^\s/?#@]+@/gi, `$1${REDACTED}@`)
+    .replace(/([a-z][a-z\d+.-]{0,20}:\/\/)[^\s/?#@]+@/gi, `$1${REDACTED}@`)
     .replace(/\b(Bearer|Basic)\s+[\w.~+/=-]{8,}/gi, `$1 ${REDACTED}`)
 
 const toJson = (value: unknown): Schema.Json => {
