@@ -2,11 +2,11 @@
  * What happens in a conversation, as it happens.
  *
  * ```text
- * turn    := delta*  calls  TurnComplete  running
+ * turn    := HistoryCompacted*  delta*  calls  TurnComplete  running
  * delta   := AssistantTextDelta | AssistantReasoningDelta | ToolCallDelta | ModelPart
  * calls   := (ToolCallRejected | ToolApprovalRequested | ToolExecutionStarted)*
  * running := (ToolExecutionProgress | ToolExecutionCompleted | ToolInputRequested
- *          |  ToolCallRejected | ToolExecutionStarted)*
+ *          |  ToolCallRejected | ToolExecutionStarted | SubAgentEvent)*
  * cycle   := turn+  CycleComplete
  * resumed := calls  running  turn*  CycleComplete
  * ```
@@ -25,6 +25,7 @@ import * as Response from "effect/ai/Response"
 import * as Schema from "effect/Schema"
 import * as Question from "../tools/Question.ts"
 import { ToolError } from "../tools/ToolError.ts"
+import { BudgetExceeded } from "./CycleError.ts"
 import { FinishReason } from "./CycleResponse.ts"
 
 const call = {
@@ -33,6 +34,29 @@ const call = {
   toolCallId: Schema.String,
   toolName: Schema.String
 }
+
+/**
+ * The transcript was made shorter before the model is asked, see `Compaction`.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class HistoryCompacted extends Schema.TaggedClass<HistoryCompacted>("agcore/llm/CycleEvent/HistoryCompacted")(
+  "HistoryCompacted",
+  {
+    /** The turn to come. */
+    turn: Schema.Finite,
+    /** What was done, `function` where the configuration has one. */
+    strategy: Schema.String,
+    messagesBefore: Schema.Finite,
+    messagesAfter: Schema.Finite,
+    /** What the request came to, instructions and tools included, as far as is known; of a `function`, the messages. */
+    tokensBefore: Schema.Finite,
+    tokensAfter: Schema.Finite,
+    /** Whether the provider had refused the longer one. */
+    isRefused: Schema.Boolean
+  }
+) {}
 
 /**
  * The next piece of the answer's text.
@@ -206,10 +230,26 @@ export class CycleComplete extends Schema.TaggedClass<CycleComplete>("agcore/llm
     usage: Response.Usage,
     turns: Schema.Finite,
     reason: FinishReason,
+    /** In the currency of `pricing`; absent where something has no price. */
+    cost: Schema.optionalKey(Schema.Finite),
+    /** The limit of the budget that made the submit pause, or conclude. */
+    exceeded: Schema.optionalKey(BudgetExceeded),
     pending: Schema.Array(Question.Question),
     /** The answer of `submitStreamObject` as JSON. */
     value: Schema.optionalKey(Schema.Json)
   }
+) {}
+
+/**
+ * Something happened in a sub-agent that the call runs. Deltas and progress are
+ * dropped when the consumer is behind.
+ *
+ * @category events
+ * @since 0.1.0
+ */
+export class SubAgentEvent extends Schema.TaggedClass<SubAgentEvent>("agcore/llm/CycleEvent/SubAgentEvent")(
+  "SubAgentEvent",
+  { ...call, event: Schema.suspend((): Schema.Codec<CycleEvent, unknown> => CycleEvent) }
 ) {}
 
 /**
@@ -230,6 +270,7 @@ export class CycleComplete extends Schema.TaggedClass<CycleComplete>("agcore/llm
  * @since 0.1.0
  */
 export const CycleEvent: Schema.Union<[
+  typeof HistoryCompacted,
   typeof AssistantTextDelta,
   typeof AssistantReasoningDelta,
   typeof ToolCallDelta,
@@ -240,9 +281,11 @@ export const CycleEvent: Schema.Union<[
   typeof ToolExecutionStarted,
   typeof ToolExecutionProgress,
   typeof ToolExecutionCompleted,
+  typeof SubAgentEvent,
   typeof TurnComplete,
   typeof CycleComplete
 ]> = Schema.Union([
+  HistoryCompacted,
   AssistantTextDelta,
   AssistantReasoningDelta,
   ToolCallDelta,
@@ -253,6 +296,7 @@ export const CycleEvent: Schema.Union<[
   ToolExecutionStarted,
   ToolExecutionProgress,
   ToolExecutionCompleted,
+  SubAgentEvent,
   TurnComplete,
   CycleComplete
 ])
@@ -263,4 +307,19 @@ export const CycleEvent: Schema.Union<[
  * @category models
  * @since 0.1.0
  */
-export type CycleEvent = typeof CycleEvent.Type
+// Written out: an event may hold others.
+export type CycleEvent =
+  | HistoryCompacted
+  | AssistantTextDelta
+  | AssistantReasoningDelta
+  | ToolCallDelta
+  | ModelPart
+  | ToolCallRejected
+  | ToolApprovalRequested
+  | ToolInputRequested
+  | ToolExecutionStarted
+  | ToolExecutionProgress
+  | ToolExecutionCompleted
+  | SubAgentEvent
+  | TurnComplete
+  | CycleComplete

@@ -11,17 +11,21 @@
  * @since 0.1.0
  */
 import * as LanguageModel from "effect/ai/LanguageModel"
+import * as Model from "effect/ai/Model"
 import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
 import * as HandlerContext from "../internal/handlerContext.ts"
+import type { Decision } from "../tools/PermissionPolicy.ts"
 import type { Answer, Question } from "../tools/Question.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
+import { LastTurnTimeout, type Spent } from "./Budget.ts"
 import { type CycleConfig, errorPolicy, type TurnOptions } from "./CycleConfig.ts"
 import {
   AwaitingAnswers,
@@ -34,12 +38,15 @@ import type { CycleEvent } from "./CycleEvent.ts"
 import type { CycleResponse } from "./CycleResponse.ts"
 import { CycleStore, type CycleStoreError } from "./CycleStore.ts"
 import * as History from "./History.ts"
+import * as Budget from "./internal/budget.ts"
+import { compactorOf } from "./internal/compactTurn.ts"
 import { type Conversation, keep, makeSubmit, save, type Submit, systemMessages } from "./internal/conversation.ts"
 import { makeGate } from "./internal/gate.ts"
 import { type Keeper, makeKeeper } from "./internal/keeper.ts"
 import { type Goal, makeGoal } from "./internal/objectAnswer.ts"
 import { plainLoop } from "./internal/plainLoop.ts"
 import * as Restore from "./internal/restore.ts"
+import { findInvalid } from "./internal/spending.ts"
 import { streamLoop } from "./internal/streamLoop.ts"
 import * as Telemetry from "./internal/telemetry.ts"
 import { type Concluded, resume } from "./internal/turn.ts"
@@ -143,6 +150,8 @@ export class LlmCycle extends Context.Service<LlmCycle, {
   readonly pending: Effect.Effect<ReadonlyArray<Question>>
   /** Tokens of all submits, as far as the provider tells. */
   readonly usage: Effect.Effect<Response.Usage>
+  /** What all submits have spent: tokens, cost, time. What is nested in their tools counts as well. */
+  readonly spent: Effect.Effect<Spent>
   /** The whole transcript, valid at every instant; without `system`. */
   readonly messages: Effect.Effect<ReadonlyArray<Prompt.Message>>
   /** The transcript with its turns. */
@@ -215,10 +224,16 @@ const assemble = Effect.fnUntraced(function*<R>(
     config: yield* provided(config),
     errorPolicy: errorPolicy(config),
     model: yield* LanguageModel.LanguageModel,
+    modelName: Option.getOrUndefined(yield* Effect.serviceOption(Model.ModelName)),
+    registry,
     tools: config.tools === undefined ? registry : registry.view(config.tools),
     system: systemMessages(config.system),
     sharedState: yield* Ref.make<ReadonlyMap<string, unknown>>(state),
     keeper,
+    limits: Budget.limitsOf(config.budget),
+    lastTurnTimeout: yield* LastTurnTimeout,
+    account: Budget.makeAccount({ limits: Budget.NO_LIMITS, pricing: config.pricing }),
+    compactor: yield* compactorOf(config),
     history: History.fromMessages(config.history ?? [], config.turns),
     usage: NO_USAGE,
     pending: [],
@@ -235,6 +250,8 @@ const assemble = Effect.fnUntraced(function*<R>(
     Effect.suspend(() => {
       const { pending } = conversation
       if (pending.length > 0) return refuse(new AwaitingAnswers({ questions: pending }))
+      const invalid = findInvalid(conversation)
+      if (invalid !== undefined) return refuse(invalid)
       conversation.history = History.append(
         conversation.history,
         prompt === undefined ? [] : Prompt.make(prompt).content
@@ -247,6 +264,8 @@ const assemble = Effect.fnUntraced(function*<R>(
   const takeUp = (answers: ReadonlyArray<Answer> = []): Start =>
     Effect.suspend(() => {
       const { submit } = conversation
+      const invalid = findInvalid(conversation)
+      if (invalid !== undefined) return refuse(invalid)
       return submit === undefined
         ? refuse(new NothingToResume())
         : Effect.succeed({ submit, resumed: resume(submit, answers) })
@@ -260,11 +279,19 @@ const assemble = Effect.fnUntraced(function*<R>(
 
   const span = { attributes }
   const run = (start: Start) =>
-    gate.effect(Effect.flatMap(start, ({ resumed, submit }) => plainLoop(submit, resumed))).pipe(
+    gate.effect(
+      Effect.flatMap(start, ({ resumed, submit }) => Budget.working(submit.account, conversation.account, plainLoop(submit, resumed)))
+    ).pipe(
       Effect.withSpan(Telemetry.AGENT_SPAN, span, { captureStackTrace: false })
     )
   const stream = (start: Start) =>
-    gate.stream(Stream.unwrap(Effect.map(start, ({ resumed, submit }) => streamLoop(submit, resumed)))).pipe(
+    gate.stream(
+      Stream.unwrap(Effect.flatMap(start, ({ resumed, submit }) =>
+        Effect.as(
+          Budget.workingScoped(submit.account, conversation.account),
+          Stream.provideService(streamLoop(submit, resumed), Budget.CurrentAccount, submit.account)
+        )))
+    ).pipe(
       Stream.withSpan(Telemetry.AGENT_SPAN, span)
     )
   const runTowards = <A, RD>(start: Start, options: ObjectOptions<A, RD>) =>
@@ -291,6 +318,7 @@ const assemble = Effect.fnUntraced(function*<R>(
     resumeStreamObject: (options, answers) => streamTowards(takeUp(answers), options),
     pending: Effect.sync(() => conversation.pending),
     usage: Effect.sync(() => conversation.usage),
+    spent: Effect.suspend(() => Budget.spentOf(conversation.account)),
     messages: Effect.sync(() => History.messages(conversation.history)),
     history: Effect.sync(() => conversation.history),
     saved: Effect.suspend(() => save(conversation, 0))
@@ -344,14 +372,17 @@ const randomSessionId = Effect.map(
 // The functions of a configuration keep the services they were made with, as
 // the handlers of tools do.
 const provided = <R>(
-  { compaction, prepareTurn, ...rest }: CycleConfig<R>
+  { compaction, prepareTurn, restrict, ...rest }: CycleConfig<R>
 ): Effect.Effect<CycleConfig, never, R> =>
   Effect.map(Effect.context<R>(), (context) => {
     const withServices = HandlerContext.provider(context)
     return {
       ...rest,
+      restrict: restrict && ((request) => withServices<Decision, never, never>(restrict(request))),
       prepareTurn: prepareTurn && ((state) => withServices<TurnOptions, never, never>(prepareTurn(state))),
-      compaction: compaction &&
+      // Any other has its services already.
+      compaction: typeof compaction !== "function" ?
+        undefined :
         ((state) => withServices<ReadonlyArray<Prompt.Message> | undefined, never, never>(compaction(state)))
     }
   })

@@ -240,6 +240,28 @@ export const decide = (config: PermissionConfig, permissions: ReadonlyArray<Perm
   return refused.length === 0 ? allow : deny(`it needs ${refused.join(", ")}`)
 }
 
+/**
+ * What two policies decide together: the stricter of their decisions. One that
+ * denies denies; two questions become one.
+ *
+ * **Example** (A question beside a denial)
+ *
+ * ```ts run
+ * import { PermissionPolicy } from "agcore"
+ *
+ * PermissionPolicy.strictest(PermissionPolicy.ask("Sure?"), PermissionPolicy.deny("no"))._tag // => "Deny"
+ * PermissionPolicy.strictest(PermissionPolicy.allow, PermissionPolicy.ask("Sure?"))._tag // => "Ask"
+ * ```
+ *
+ * @category rules
+ * @since 0.1.0
+ */
+export const strictest = (a: Decision, b: Decision): Decision => {
+  if (a._tag === "Deny" || b._tag === "Deny") return a._tag === "Deny" ? a : b
+  if (a._tag === "Ask" && b._tag === "Ask" && a.question !== b.question) return ask(`${a.question} ${b.question}`)
+  return a._tag === "Ask" ? a : b
+}
+
 // =============================================================================
 // Layers
 // =============================================================================

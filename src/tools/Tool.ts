@@ -454,8 +454,8 @@ export interface DynamicOptions<R, Failure extends Schema.Constraint = Schema.Ne
     Schema.Codec<Schema.Json>,
     Schema.Codec<unknown>
   >
-  /** JSON Schema of the answers to its questions, for whoever asks. Default: anything. */
-  readonly answerSchema?: Schema.Json | undefined
+  /** JSON Schema of the answers to its questions; one that cannot be compiled checks nothing. Default: anything. */
+  readonly answerSchema?: Schema.JsonObject | undefined
 }
 
 /**
@@ -514,7 +514,11 @@ export const dynamic = <R = never, Failure extends Schema.Constraint = Schema.Ne
       success: Schema.Json,
       // The default of the type parameter is exactly this schema.
       failure: (options.failure ?? Schema.Never) as Failure,
-      asks: { context: Schema.Json, answer: Schema.Unknown, answerSchema: options.answerSchema },
+      asks: {
+        context: Schema.Json,
+        answer: answerOf(options.answerSchema),
+        answerSchema: options.answerSchema ?? {}
+      },
       exclusive: options.exclusive,
       needsApproval: options.needsApproval,
       handler: options.handler
@@ -538,6 +542,12 @@ export const isTool = (u: unknown): u is Tool<unknown> => Predicate.hasProperty(
 // =============================================================================
 // Internals
 // =============================================================================
+
+const answerOf = (answerSchema: Schema.JsonObject | undefined): Schema.Codec<unknown> => {
+  const validate = answerSchema === undefined ? undefined : Validator.compile(answerSchema)
+  if (validate === undefined || Result.isFailure(validate)) return Schema.Unknown
+  return Schema.Unknown.check(Schema.makeFilter((answer) => validate.success(answer) ?? true))
+}
 
 // Two classes of one name are two services: a test's tool never takes the slot
 // of another test's.
