@@ -22,6 +22,7 @@ const EFFECT_AI = "effect/ai"
 const PACKAGE = "package"
 const COMMAND = "command line"
 const BUDGETS = "budgets and stops"
+const LARGE_RESULTS = "large results"
 const MCP = "https://modelcontextprotocol.io/specification"
 
 export const requirements: ReadonlyArray<Requirement> = [
@@ -261,5 +262,28 @@ export const requirements: ReadonlyArray<Requirement> = [
     "budget.price-parts":
       "tokens cost what they were used for: uncached, read from a cache, written to it, text, reasoning",
     "budget.never-free": "tokens of a model without a price, or that nobody counted, are an error and never free"
+  }),
+  // Large results
+  ...from(LARGE_RESULTS, {
+    "result-store.whole": "a stored result is read in pages that are the whole text together and break no character",
+    "result-store.search": "a search finds a text as it is written, says where, and goes on where it stopped",
+    "result-store.session": "to another session a stored result does not exist, whatever handle it has",
+    "result-store.bounded": "a store keeps to its room: the oldest goes for the newest, and one too large is refused",
+    "result-store.restart": "results in files outlive the process, with their handles",
+    "result-store.private": "files of results are for their owner only",
+    "result-store.atomic": "a full disk or an interruption leaves no part of a result behind",
+    "result-store.damaged": "a damaged file is an error, never a result",
+    "spill.whole": "a result over the limit is stored whole, and the model is shown its start and how to read on",
+    "spill.within-limit": "the start and what is said about the rest keep to the limit together",
+    "spill.model-output": "text that is shown in place of a value is stored as one, and files are shown whole",
+    "spill.failure": "a failure of a tool is stored like a result",
+    "spill.no-reader": "where no tool reads stored results, the model is told that the rest is out of reach",
+    "spill.once": "what a registry has cut and stored is not stored again by another with the same limit",
+    "spill.fallback": "a result that cannot be stored in time is cut, which is logged and fails nothing",
+    "spill.restart": "a handle that a process gave is good in the next one, under the same session",
+    "read-result.pages": "a page of a stored result is never cut itself",
+    "read-result.search": "a model finds every place of a text by searching on",
+    "read-result.session": "a session reads its own results only, and cannot tell others' from none",
+    "read-result.policy": "a stored result is closed to whom the policy now denies the call it came from"
   })
 ]
