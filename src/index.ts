@@ -137,6 +137,11 @@ export * as TokenEstimate from "./llm/TokenEstimate.ts"
 /**
  * @since 0.1.0
  */
+export * as StopCondition from "./llm/StopCondition.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as SubAgent from "./llm/SubAgent.ts"
 
 /**

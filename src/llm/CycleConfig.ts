@@ -12,9 +12,14 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import type { Decision, Request } from "../tools/PermissionPolicy.ts"
 import type { ToolError, ToolErrorReason } from "../tools/ToolError.ts"
 import type { ToolInvocation } from "../tools/ToolInvocation.ts"
 import type { ToolFilter } from "../tools/ToolSnapshot.ts"
+import type { Budget } from "./Budget.ts"
+import type { Compaction } from "./Compaction.ts"
+import type { PriceTable } from "./Pricing.ts"
+import type { StopCondition } from "./StopCondition.ts"
 
 // =============================================================================
 // Models
@@ -43,6 +48,24 @@ export interface TurnState {
   readonly usage: Response.Usage
   /** Calls of this submit so far. */
   readonly invocations: ReadonlyArray<ToolInvocation>
+  /** Input and output of this submit, estimated where the provider does not count and a limit or price needs it. */
+  readonly tokens: number
+  /** What this submit has cost, in the currency of `pricing`; `undefined` where something has no price. */
+  readonly cost: number | undefined
+  /** The call that was repeated most often in the last turn; `undefined` where nothing was called. */
+  readonly repetition: Repetition | undefined
+}
+
+/**
+ * A call that a model makes again.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Repetition {
+  readonly toolName: string
+  /** In how many turns it was made with the same arguments and the same result, and nothing new between them. */
+  readonly count: number
 }
 
 /**
@@ -111,19 +134,33 @@ export interface CycleConfig<R = never> {
   /** Chooses options for a turn before the model is asked. Default: none. */
   readonly prepareTurn?: ((state: TurnState) => Effect.Effect<TurnOptions, never, R>) | undefined
   /** Ends the submit with the last turn's text, asked when its calls have settled. Default: never. */
-  readonly stopWhen?: ((state: TurnState) => boolean) | undefined
+  readonly stopWhen?: StopCondition | undefined
+  /** What one submit may spend, and what happens when it is spent. Default: no limit. */
+  readonly budget?: Budget | undefined
+  /** What tokens cost, for `budget.cost` and for reports. Default: costs are not known. */
+  readonly pricing?: PriceTable | undefined
   /**
-   * Tokens, input and output, after which a submit makes no more calls. The
-   * provider's count decides, so the last response may exceed it. Default: none.
+   * In how many turns the model may make the same call with the same result,
+   * nothing new between them, before the submit fails with `RepeatedCalls`.
+   * `Infinity` lets it. Default 10.
    */
-  readonly budget?: number | undefined
+  readonly repeatedCalls?: number | undefined
   /**
-   * Replaces the transcript before the model is asked; `undefined` keeps it.
-   * What comes back is repaired, so that no call loses its answer. Default: none.
+   * Keeps the transcript within the window of the model, see `Compaction.make`;
+   * or a function that replaces it before each request, where `undefined` keeps
+   * it. What comes back is repaired, so that no call loses its answer. Default:
+   * `Compaction.Current`, none.
    */
   readonly compaction?:
+    | Compaction<R>
     | ((state: TurnState) => Effect.Effect<ReadonlyArray<Prompt.Message> | undefined, never, R>)
     | undefined
+  /**
+   * Decides about calls beside the registry's policy, and can only be stricter;
+   * one that dies denies. It holds for sub-agents too. Default: the registry's
+   * policy alone decides.
+   */
+  readonly restrict?: ((request: Request) => Effect.Effect<Decision, never, R>) | undefined
   /** Names the conversation for tools, policies and traces. Default: a random id. */
   readonly sessionId?: string | undefined
   /** What was said before; repaired by `History.fromMessages`. Default: nothing. */
@@ -148,6 +185,14 @@ export interface CycleConfig<R = never> {
  * @since 0.1.0
  */
 export const defaultMaxTurns: number = 10
+
+/**
+ * How often the model may repeat itself.
+ *
+ * @category defaults
+ * @since 0.1.0
+ */
+export const defaultRepeatedCalls: number = 10
 
 /**
  * Three retries, after about 0.5, 1 and 2 seconds, or when the provider says.

@@ -8,6 +8,7 @@ import * as Response from "effect/ai/Response"
 import * as Schema from "effect/Schema"
 import { Question } from "../tools/Question.ts"
 import { ToolInvocation } from "../tools/ToolInvocation.ts"
+import { BudgetExceeded } from "./CycleError.ts"
 
 /**
  * Schema of why a submit has come to rest: what the model said last, or one of
@@ -51,6 +52,10 @@ export class CycleResponse extends Schema.Class<CycleResponse>("agcore/llm/Cycle
   value: Schema.optionalKey(Schema.Json),
   /** Tokens of all turns of this submit, as far as the provider tells. */
   usage: Response.Usage,
+  /** What this submit has cost, in the currency of `pricing`; absent where something has no price. */
+  cost: Schema.optionalKey(Schema.Finite),
+  /** The limit of the budget that made the submit pause, or conclude. */
+  exceeded: Schema.optionalKey(BudgetExceeded),
   /** How often the model was asked in this submit. */
   turns: Schema.Finite,
   /** Every call of this submit, in the order the model made them. */

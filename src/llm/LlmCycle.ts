@@ -280,7 +280,8 @@ const assemble = Effect.fnUntraced(function*<R>(
   const span = { attributes }
   const run = (start: Start) =>
     gate.effect(
-      Effect.flatMap(start, ({ resumed, submit }) => Budget.working(submit.account, conversation.account, plainLoop(submit, resumed)))
+      Effect.flatMap(start, ({ resumed, submit }) =>
+        Budget.working(submit.account, conversation.account, plainLoop(submit, resumed)))
     ).pipe(
       Effect.withSpan(Telemetry.AGENT_SPAN, span, { captureStackTrace: false })
     )

@@ -9,6 +9,7 @@ import * as Response from "effect/ai/Response"
 import * as Schema from "effect/Schema"
 import { Question } from "../tools/Question.ts"
 import { ToolInvocation } from "../tools/ToolInvocation.ts"
+import { Spent } from "./Budget.ts"
 
 /**
  * Schema of a submit that has not come to its end: it waits for answers, is
@@ -22,7 +23,11 @@ export const SavedSubmit = Schema.Struct({
   /** How often it has asked the model. */
   turns: Schema.Finite,
   usage: Response.Usage,
-  invocations: Schema.Array(ToolInvocation)
+  invocations: Schema.Array(ToolInvocation),
+  /** What it has spent. Absent in older conversations: nothing. */
+  spent: Schema.optionalKey(Spent),
+  /** What it had spent when its budget began to count anew. Absent: it counts from the beginning. */
+  budgetFrom: Schema.optionalKey(Spent)
 })
 
 /**
@@ -55,6 +60,8 @@ export const SavedCycle = Schema.Struct({
   sharedState: Schema.Record(Schema.String, Schema.Json),
   /** Tokens of the whole conversation. */
   usage: Response.Usage,
+  /** What all submits have spent. Absent in older conversations: nothing. */
+  spent: Schema.optionalKey(Spent),
   /** The submit that is not over yet, if there is one. */
   submit: Schema.optionalKey(SavedSubmit)
 })

@@ -197,7 +197,7 @@ const makeWorld = Effect.fnUntraced(function*(settings: typeof Settings.Type) {
       sessionId: "s",
       maxTurns: settings.maxTurns,
       toolConcurrency: settings.concurrency,
-      budget: settings.budget,
+      budget: { tokens: settings.budget },
       ...(settings.tellsAll ? { errorPolicy: { NotFound: "tell", PermissionDenied: "tell" } } : undefined)
     },
     script: () => {

@@ -745,7 +745,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           const usage = { input: 60, output: 10 }
           const { check, cycle } = yield* makeCycle({
             tools: [succeed("look")],
-            config: { budget: 100 },
+            config: { budget: { tokens: 100 } },
             script: [{ ...callsOf("look"), usage }, { ...callsOf("look"), usage }, { text: "ok", usage }]
           })
           const error = yield* Effect.flip(submit(cycle, "go"))
@@ -754,7 +754,7 @@ export const cycleSuite = ({ name, submit }: Driver): void => {
           assert.strictEqual(error.usage.outputTokens.total, 20)
           assert.deepStrictEqual(error.invocations.map(({ error }) => error?.reason.message), [
             undefined,
-            "not executed: the token budget is used up"
+            "not executed: the budget is used up"
           ])
           yield* check
           assert.strictEqual((yield* submit(cycle, "on")).text, "ok")

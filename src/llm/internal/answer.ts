@@ -14,6 +14,8 @@ export interface Answer {
   /** `unknown` where the response did not say. */
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
+  /** The model, as the provider calls it; `undefined` where it does not say. */
+  readonly model: string | undefined
 }
 
 /** A response that is arriving. Its draft is the text so far. */
@@ -35,6 +37,7 @@ export const gather = (): Gathering => {
   const blocks = new Map<string, Block>()
   let finishReason: Response.FinishReason = "unknown"
   let usage = NO_USAGE
+  let model: string | undefined
 
   const open = (type: Block["type"], id: string): Block => {
     const block: Block = { type, text: makeTextBuffer(), metadata: {}, ended: false }
@@ -73,6 +76,10 @@ export const gather = (): Gathering => {
           usage = part.usage
           return
         }
+        case "response-metadata": {
+          model = part.modelId ?? model
+          return
+        }
         case "error": {
           if (finishReason === "unknown") finishReason = "error"
           return
@@ -100,7 +107,8 @@ export const gather = (): Gathering => {
         content,
         text: content.map((part) => part.type === "text" ? part.text : "").join(""),
         finishReason,
-        usage
+        usage,
+        model
       }
     }
   }

@@ -12,11 +12,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import { FIBER_STATE } from "../../internal/handlerContext.ts"
 import { type Budget, Spent } from "../Budget.ts"
 import { BudgetExceeded, InvalidLimit } from "../CycleError.ts"
 import { find, ModelUnpriced, type Price, type PriceTable } from "../Pricing.ts"
-import { costOf, sumOf, type Tokens } from "./usage.ts"
+import * as Usage from "./usage.ts"
 
 export interface Account {
   readonly limits: Limits
@@ -113,12 +114,12 @@ export const isCounted = (account: Account): boolean =>
   lineOf(account).some(({ limits, pricing }) => Number.isFinite(limits.tokens) || pricing !== undefined)
 
 /** Charges tokens of a model, which may go by several names: the first that has a price counts. */
-export const spend = (account: Account, tokens: Tokens, models: ReadonlyArray<string>): void => {
+export const spend = (account: Account, tokens: Usage.Tokens, models: ReadonlyArray<string>): void => {
   for (const each of lineOf(account)) {
-    each.tokens += sumOf(tokens)
+    each.tokens += Usage.sumOf(tokens)
     const price = priceOf(each, models)
     if (price === undefined) each.unpriced = { ever: true, lately: true }
-    else each.cost += costOf(price, tokens)
+    else each.cost += Usage.costOf(price, tokens)
   }
 }
 
@@ -160,13 +161,22 @@ const limitReached = (account: Account, at: number): BudgetExceeded | undefined 
     : undefined
 }
 
+/** `undefined` where it is not known. */
+export const costOf = ({ cost, pricing, unpriced }: Account): number | undefined =>
+  pricing === undefined || unpriced.ever ? undefined : cost
+
 export const spentOf = (account: Account): Effect.Effect<Spent> =>
-  Effect.map(now, (at) =>
-    new Spent({
+  Effect.map(now, (at) => {
+    const cost = costOf(account)
+    return new Spent({
       tokens: account.tokens,
       millis: account.stopwatch.read(at),
-      ...(account.unpriced.ever ? undefined : { cost: account.cost })
-    }))
+      ...(cost === undefined ? undefined : { cost })
+    })
+  })
+
+/** Whether its limits count from a later point than its beginning. */
+export const isRenewed = ({ from }: Account): boolean => from !== NOTHING
 
 /** The limits count from here. */
 export const renew = (account: Account): Effect.Effect<void> =>
@@ -219,11 +229,22 @@ const change = (accounts: ReadonlyArray<Account>, how: "hold" | "release"): Effe
     for (const { stopwatch } of accounts) stopwatch[how](at)
   })
 
-/** Counts the time of an account, and of its conversation, while it is used. */
-export const counting = (accounts: ReadonlyArray<Account>): {
-  readonly start: Effect.Effect<void>
-  readonly stop: Effect.Effect<void>
-} => ({ start: change(accounts, "release"), stop: change(accounts, "hold") })
+/** Charges the conversation, and the submit around it if there is one, and counts their time. */
+export const workingScoped = (account: Account, conversation: Account): Effect.Effect<void, never, Scope.Scope> =>
+  Effect.flatMap(CurrentAccount, (around) => {
+    account.charged = around === undefined ? [conversation] : [conversation, around]
+    const own = [account, conversation]
+    return Effect.acquireRelease(change(own, "release"), () => change(own, "hold"))
+  })
+
+export const working = <A, E, R>(
+  account: Account,
+  conversation: Account,
+  work: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.scoped(
+    Effect.andThen(workingScoped(account, conversation), Effect.provideService(work, CurrentAccount, account))
+  )
 
 /** While a person is waited for, time stands still for everybody who is charged. */
 export const waitingForPeople = <A, E, R>(account: Account, wait: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -231,6 +252,16 @@ export const waitingForPeople = <A, E, R>(account: Account, wait: Effect.Effect<
     const line = lineOf(account)
     return Effect.acquireUseRelease(change(line, "hold"), () => wait, () => change(line, "release"))
   })
+
+/** What is said of an account whose time is up. */
+export const timeExceeded = ({ from, limits, stopwatch }: Account): Effect.Effect<BudgetExceeded> =>
+  Effect.map(now, (at) => {
+    const used = stopwatch.read(at) - from.millis
+    return new BudgetExceeded({ limit: "duration", budget: limits.millis, used })
+  })
+
+export const isTimeUp = ({ from, limits, stopwatch }: Account): Effect.Effect<boolean> =>
+  Effect.map(now, (at) => stopwatch.read(at) - from.millis >= limits.millis)
 
 /**
  * Ends when the time of an account has been up for `grace` milliseconds. The time

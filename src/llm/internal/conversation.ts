@@ -5,20 +5,25 @@
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Ref from "effect/Ref"
 import type * as Schema from "effect/Schema"
 import type { Question } from "../../tools/Question.ts"
 import type { ToolInvocation } from "../../tools/ToolInvocation.ts"
-import type { ToolView } from "../../tools/ToolRegistry.ts"
-import { type CycleConfig, defaultMaxTurns, type ErrorPolicy, type TurnState } from "../CycleConfig.ts"
-import { CycleError, type CycleErrorReason, StoreFailed } from "../CycleError.ts"
+import type { ToolRegistry, ToolView } from "../../tools/ToolRegistry.ts"
+import { type CycleConfig, defaultMaxTurns, type ErrorPolicy, type Repetition, type TurnState } from "../CycleConfig.ts"
+import { CycleError, type CycleErrorReason, InvalidLimit, StoreFailed } from "../CycleError.ts"
 import type { CycleEvent } from "../CycleEvent.ts"
 import * as History from "../History.ts"
 import type { SavedCycle, SavedSubmit } from "../SavedCycle.ts"
+import type { Answer } from "./answer.ts"
+import * as Budget from "./budget.ts"
+import type { Compactor } from "./compactor.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Goal } from "./objectAnswer.ts"
-import { NO_USAGE } from "./usage.ts"
+import { makeTracker } from "./repetition.ts"
+import { addUsage, NO_USAGE } from "./usage.ts"
 
 /** A conversation. Only the submit whose turn it is writes to it. */
 export interface Conversation {
@@ -26,12 +31,23 @@ export interface Conversation {
   readonly config: CycleConfig
   readonly errorPolicy: ErrorPolicy
   readonly model: LanguageModel.LanguageModel
+  /** What the model is called, where effect/ai's `Model` says it. */
+  readonly modelName: string | undefined
+  readonly registry: ToolRegistry["Service"]
+  /** Its tools, narrowed. */
   readonly tools: ToolView
   /** The instructions as a message, or none. */
   readonly system: ReadonlyArray<Prompt.Message>
   readonly sharedState: Ref.Ref<ReadonlyMap<string, unknown>>
   /** Keeps it where it outlives the process; `undefined` where nothing does. */
   readonly keeper: Keeper | undefined
+  /** Of one submit. */
+  readonly limits: Budget.Limits | InvalidLimit
+  readonly lastTurnTimeout: Duration.Duration
+  /** What all submits have spent. */
+  account: Budget.Account
+  /** Keeps it within the window of its model; `undefined` where nothing does. */
+  readonly compactor: Compactor | undefined
   history: History.History
   /** Tokens of all submits. */
   usage: Response.Usage
@@ -56,7 +72,16 @@ export interface Submit {
   turns: number
   usage: Response.Usage
   readonly invocations: Array<ToolInvocation>
+  /** What it has spent, and may spend. */
+  readonly account: Budget.Account
+  /** How the model has repeated itself until now. */
+  readonly repetition: () => Repetition | undefined
+  /** The last response; `undefined` before the first in this process. */
+  last: LastAnswer | undefined
 }
+
+/** What is told of a response when the submit comes to rest. */
+export type LastAnswer = Pick<Answer, "content" | "text" | "finishReason">
 
 /** Where events of running tools go. */
 interface Sink {
@@ -66,19 +91,38 @@ interface Sink {
   readonly offer: (event: CycleEvent) => void
 }
 
-const SILENCE: Sink = { emit: () => Effect.void, offer: () => {} }
+export const SILENCE: Sink = { emit: () => Effect.void, offer: () => {} }
 
-export const makeSubmit = (conversation: Conversation, withTools: boolean, saved?: SavedSubmit): Submit => ({
-  conversation,
-  withTools,
-  // Without tools there is nothing to come back for.
-  maxTurns: withTools ? conversation.config.maxTurns ?? defaultMaxTurns : 1,
-  goal: undefined,
-  sink: SILENCE,
-  turns: saved?.turns ?? 0,
-  usage: saved?.usage ?? NO_USAGE,
-  invocations: [...saved?.invocations ?? []]
-})
+export const makeSubmit = (conversation: Conversation, withTools: boolean, saved?: SavedSubmit): Submit => {
+  const { config, limits } = conversation
+  const invocations = [...saved?.invocations ?? []]
+  return {
+    conversation,
+    withTools,
+    // Without tools there is nothing to come back for.
+    maxTurns: withTools ? config.maxTurns ?? defaultMaxTurns : 1,
+    goal: undefined,
+    sink: SILENCE,
+    turns: saved?.turns ?? 0,
+    usage: saved?.usage ?? NO_USAGE,
+    invocations,
+    account: Budget.makeAccount({
+      // Where a limit is none, nothing is asked.
+      limits: limits instanceof InvalidLimit ? Budget.NO_LIMITS : limits,
+      pricing: config.pricing,
+      spent: saved?.spent,
+      from: saved?.budgetFrom
+    }),
+    repetition: makeTracker(invocations),
+    last: undefined
+  }
+}
+
+/** Counts tokens that were used for a submit. */
+export const charge = (submit: Submit, usage: Response.Usage): void => {
+  submit.usage = addUsage(submit.usage, usage)
+  submit.conversation.usage = addUsage(submit.conversation.usage, usage)
+}
 
 export const systemMessages = (system: string | undefined): ReadonlyArray<Prompt.Message> =>
   system === undefined ? [] : [Prompt.makeMessage("system", { content: system })]
@@ -99,13 +143,21 @@ export const turnState = (submit: Submit, turn: number): TurnState => ({
     return History.messages(submit.conversation.history)
   },
   usage: submit.usage,
-  invocations: submit.invocations.slice()
+  invocations: submit.invocations.slice(),
+  tokens: submit.account.tokens,
+  cost: Budget.costOf(submit.account),
+  get repetition() {
+    return submit.repetition()
+  }
 })
 
 /** The conversation as plain data. What tools share is checked when it is written. */
 export const save = (conversation: Conversation, revision: number): Effect.Effect<SavedCycle> =>
-  Effect.map(Ref.get(conversation.sharedState), (sharedState) => {
+  Effect.gen(function*() {
+    const sharedState = yield* Ref.get(conversation.sharedState)
     const { history, pending, running, sessionId, submit, usage } = conversation
+    const spent = yield* Budget.spentOf(conversation.account)
+    const spentBySubmit = submit === undefined ? undefined : yield* Budget.spentOf(submit.account)
     return {
       sessionId,
       revision,
@@ -116,12 +168,15 @@ export const save = (conversation: Conversation, revision: number): Effect.Effec
       // Tools may keep anything there: what is no JSON is refused by whoever writes it.
       sharedState: Object.fromEntries(sharedState) as Record<string, Schema.Json>,
       usage,
-      ...(submit === undefined ? undefined : {
+      spent,
+      ...(submit === undefined || spentBySubmit === undefined ? undefined : {
         submit: {
           withTools: submit.withTools,
           turns: submit.turns,
           usage: submit.usage,
-          invocations: submit.invocations.slice()
+          invocations: submit.invocations.slice(),
+          spent: spentBySubmit,
+          ...(Budget.isRenewed(submit.account) ? { budgetFrom: submit.account.from } : undefined)
         }
       })
     }

@@ -6,7 +6,9 @@ import * as Effect from "effect/Effect"
 import { type CycleError, ModelFailed } from "../CycleError.ts"
 import type { CycleResponse } from "../CycleResponse.ts"
 import * as Ask from "./ask.ts"
+import * as Compacting from "./compactTurn.ts"
 import { fail, type Submit } from "./conversation.ts"
+import * as Spending from "./spending.ts"
 import * as Turn from "./turn.ts"
 
 /** Takes turns until there is an answer; `resumed` is what an earlier turn has left to do. */
@@ -26,11 +28,20 @@ export const plainLoop = (
   })
 
 const takeTurn = Effect.fnUntraced(function*(submit: Submit) {
-  const request = yield* Turn.prepare(submit)
-  const answer = yield* Effect.mapError(
-    Ask.whole(request, submit.conversation.config),
-    (error) => fail(submit, new ModelFailed({ error }))
+  const { config } = submit.conversation
+  const prepared = yield* Turn.prepare(submit)
+  if (prepared._tag !== "Ask") return prepared
+  let { request } = prepared
+  const asking = Effect.catch(
+    Ask.whole(request, config),
+    (error) =>
+      Effect.flatMap(Compacting.refit(submit, request, error), (shorter) => {
+        request = shorter
+        return Effect.mapError(Ask.whole(shorter, config), (error) => fail(submit, new ModelFailed({ error })))
+      })
   )
+  const answer = yield* Spending.inTime(submit, asking)
+  if (answer === undefined) return yield* Turn.outOfTime(submit, request, [])
   const concluded = yield* Turn.conclude(submit, request, answer)
   return yield* concluded.settle
 })

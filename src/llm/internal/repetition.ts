@@ -11,13 +11,7 @@ import * as Equal from "effect/Equal"
 import * as Hash from "effect/Hash"
 import { exceedsDepth } from "../../internal/depth.ts"
 import type { ToolInvocation } from "../../tools/ToolInvocation.ts"
-
-/** The call that was repeated most often. */
-export interface Repetition {
-  readonly toolName: string
-  /** In how many turns it was made, nothing new between them. */
-  readonly count: number
-}
+import type { Repetition } from "../CycleConfig.ts"
 
 /** Nothing deeper is compared: it would not fit the stack. */
 const MAX_DEPTH = 100

@@ -3,6 +3,7 @@
  */
 import * as History from "../History.ts"
 import type { SavedCycle } from "../SavedCycle.ts"
+import * as Budget from "./budget.ts"
 import { type Conversation, makeSubmit } from "./conversation.ts"
 import { INTERRUPTED } from "./turn.ts"
 
@@ -12,6 +13,11 @@ export const restore = (conversation: Conversation, saved: SavedCycle): void => 
   for (const index of saved.running) history = History.settle(history, index, INTERRUPTED)
   conversation.history = history
   conversation.usage = saved.usage
+  conversation.account = Budget.makeAccount({
+    limits: Budget.NO_LIMITS,
+    pricing: conversation.config.pricing,
+    spent: saved.spent
+  })
   // A question about a call that is not there cannot be answered.
   conversation.pending = saved.pending.filter(({ index, turn }) =>
     turn === history.turns && History.openCalls(history)[index] !== undefined

@@ -14,6 +14,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Pull from "effect/Pull"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { type CycleError, ModelFailed } from "../CycleError.ts"
@@ -21,8 +22,10 @@ import { CycleComplete, type CycleEvent } from "../CycleEvent.ts"
 import * as History from "../History.ts"
 import * as Answer from "./answer.ts"
 import * as Ask from "./ask.ts"
+import * as Compacting from "./compactTurn.ts"
 import { fail, type Submit } from "./conversation.ts"
 import { deltas } from "./deltas.ts"
+import * as Spending from "./spending.ts"
 import * as Turn from "./turn.ts"
 
 /** Events of running tools that wait for the consumer; progress beyond it is dropped. */
@@ -58,10 +61,22 @@ const takeTurns = (
   const { conversation } = submit
   const modelFailed = (error: ModelFailed["error"]) => fail(submit, new ModelFailed({ error }))
 
-  const start: Step = Effect.gen(function*() {
-    const request = yield* Turn.prepare(submit)
+  const start: Step = Effect.flatMap(Turn.prepare(submit), (prepared) => {
+    if (prepared._tag !== "Ask") return goOn(prepared)
+    const { request } = prepared
+    goTo(ask(request, (error) =>
+      Effect.map(Compacting.refit(submit, request, error), (shorter) => {
+        goTo(ask(shorter, (error) => Effect.fail(modelFailed(error))))
+        return shorter.events
+      })))
+    return Effect.succeed(request.events)
+  })
+
+  /** Sends a request; `refused` says how it goes on if that fails before anything was answered. */
+  const ask = Effect.fnUntraced(function*(request: Turn.Request, refused: (error: ModelFailed["error"]) => Step) {
     const gathering = Answer.gather()
     const toEvents = deltas(conversation.history.turns + 1)
+    const before = conversation.history
     conversation.history = History.draft(conversation.history, gathering)
 
     const receive = (parts: ReadonlyArray<Response.AnyPart>) => {
@@ -69,14 +84,27 @@ const takeTurns = (
       return toEvents(parts)
     }
     const modelScope = yield* Scope.fork(scope)
-    const { first, rest } = yield* Effect.mapError(Ask.open(request, conversation.config, modelScope), modelFailed)
+    const outOfTime: Step = Effect.gen(function*() {
+      yield* Scope.close(modelScope, Exit.void)
+      const next = yield* Turn.outOfTime(submit, request, gathering.content())
+      // What is asked again does not stand there twice.
+      if (next._tag === "Done") conversation.history = before
+      return yield* goOn(next)
+    })
+    const opened = yield* Spending.inTime(submit, Effect.result(Ask.open(request, conversation.config, modelScope)))
+    if (opened === undefined) return yield* outOfTime
+    if (Result.isFailure(opened)) {
+      const events = yield* Spending.inTime(submit, refused(opened.failure))
+      return events ?? (yield* outOfTime)
+    }
+    const { first, rest } = opened.success
     const conclude = Effect.andThen(
       Scope.close(modelScope, Exit.void),
       Effect.suspend(() => runTools(Turn.conclude(submit, request, gathering.end())))
     )
     goTo(
-      first === undefined ? conclude : Pull.matchEffect(rest, {
-        onSuccess: (parts) => Effect.sync(() => receive(parts)),
+      first === undefined ? conclude : Pull.matchEffect(Spending.inTime(submit, rest), {
+        onSuccess: (parts) => parts === undefined ? outOfTime : Effect.sync(() => receive(parts)),
         onFailure: (cause) => Effect.failCause(Cause.map(cause, modelFailed)),
         onDone: () => conclude
       })
@@ -107,10 +135,19 @@ const takeTurns = (
         goTo(start)
         return Effect.succeed([])
       case "Done": {
-        const { finishReason: reason, pending, text, turns, usage, value } = next.response
+        const { cost, exceeded, finishReason: reason, pending, text, turns, usage, value } = next.response
         goTo(Cause.done())
         return Effect.succeed([
-          new CycleComplete({ text, usage, turns, reason, pending, ...(value === undefined ? undefined : { value }) })
+          new CycleComplete({
+            text,
+            usage,
+            turns,
+            reason,
+            pending,
+            ...(value === undefined ? undefined : { value }),
+            ...(cost === undefined ? undefined : { cost }),
+            ...(exceeded === undefined ? undefined : { exceeded })
+          })
         ])
       }
       case "Fail":

@@ -3,9 +3,11 @@
  * and the streaming loop; everything else is here, once.
  */
 import type * as LanguageModel from "effect/ai/LanguageModel"
+import * as Model from "effect/ai/Model"
 import * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Semaphore from "effect/Semaphore"
 import { makePermits } from "../../internal/permits.ts"
 import type * as Question from "../../tools/Question.ts"
@@ -23,6 +25,7 @@ import type {
 } from "../../tools/ToolSnapshot.ts"
 import { type ErrorPolicy, isFatal, type ToolChoice, type TurnOptions } from "../CycleConfig.ts"
 import {
+  BudgetExceeded,
   type CycleError,
   type CycleErrorReason,
   InvalidAnswer,
@@ -43,22 +46,44 @@ import {
 import { CycleResponse, type FinishReason } from "../CycleResponse.ts"
 import * as History from "../History.ts"
 import type { Answer } from "./answer.ts"
-import { closeHistory, type Conversation, fail, keep, type Submit, systemMessages, turnState } from "./conversation.ts"
+import * as Budget from "./budget.ts"
+import * as Compacting from "./compactTurn.ts"
+import {
+  charge,
+  closeHistory,
+  type Conversation,
+  fail,
+  keep,
+  type LastAnswer,
+  SILENCE,
+  type Submit,
+  systemMessages,
+  turnState
+} from "./conversation.ts"
 import { decide, type Decision } from "./decide.ts"
 import { type Goal, judge } from "./objectAnswer.ts"
+import { CurrentParent, type Parent } from "./parent.ts"
+import * as Spending from "./spending.ts"
 import * as Telemetry from "./telemetry.ts"
-import { addUsage, totalTokens } from "./usage.ts"
 
 /** What the model is asked in one turn. */
 export interface Request {
+  /** What has happened before it is sent. */
+  readonly events: ReadonlyArray<CycleEvent>
   readonly prompt: Prompt.Prompt
+  /** What of the prompt precedes the transcript. */
+  readonly system: ReadonlyArray<Prompt.Message>
   readonly toolChoice: ToolChoice
   /** The tools it may call; `undefined` where it is offered none. */
   readonly tools: ToolSnapshot | undefined
   /** What it is told of them, and of the way to answer where that has a shape. */
   readonly toolkit: RegistryToolkit | undefined
   readonly model: LanguageModel.LanguageModel
+  /** What the model is called, where that is known. */
+  readonly modelName: string | undefined
   readonly context: Context.Context<never>
+  /** The limit that makes it the last one, to conclude. */
+  readonly concludes: BudgetExceeded | undefined
 }
 
 /** How a submit goes on after a turn. */
@@ -66,6 +91,9 @@ export type Next =
   | { readonly _tag: "Again" }
   | { readonly _tag: "Done"; readonly response: CycleResponse }
   | { readonly _tag: "Fail"; readonly error: CycleError }
+
+/** How it comes to its end, or to rest. */
+type End = Exclude<Next, { readonly _tag: "Again" }>
 
 /** A response that is in the history, with its calls admitted or refused. */
 export interface Concluded {
@@ -80,27 +108,95 @@ const AGAIN: Next = { _tag: "Again" }
 // Prepare
 // -----------------------------------------------------------------------------
 
-export const prepare = Effect.fnUntraced(function*(submit: Submit): Effect.fn.Return<Request> {
-  const { config, model, tools } = submit.conversation
-  const turn = submit.turns + 1
-  if (config.compaction !== undefined) {
-    const compacted = yield* config.compaction(turnState(submit, turn))
-    if (compacted !== undefined) {
-      submit.conversation.history = History.fromMessages(compacted, submit.conversation.history.turns)
+type Prepared = { readonly _tag: "Ask"; readonly request: Request } | End
+
+/** What to ask, or why nothing is asked any more. */
+export const prepare = (submit: Submit): Effect.Effect<Prepared, CycleError> =>
+  Effect.flatMap(Spending.border(submit), (border) => {
+    switch (border._tag) {
+      case "Fail":
+        return rest(submit, failWith(submit, border.exceeded))
+      case "Pause":
+        return pause(submit, border.exceeded)
+      case "Ask":
+      case "Conclude": {
+        const concludes = border._tag === "Conclude" ? border.exceeded : undefined
+        return Effect.flatMap(
+          Spending.inTime(submit, prepareRequest(submit, concludes)),
+          (request): Effect.Effect<Prepared, CycleError> => {
+            if (request === undefined) return outOfTime(submit, undefined, [])
+            const unpriced = Budget.findUnpriced(submit.account, request.modelName)
+            return unpriced === undefined
+              ? Effect.succeed({ _tag: "Ask", request })
+              : rest(submit, failWith(submit, unpriced))
+          }
+        )
+      }
     }
-  }
+  })
+
+/** Goes on where the time was up before the model had answered; `content` is what it had said. */
+export const outOfTime = Effect.fnUntraced(function*(
+  submit: Submit,
+  request: Request | undefined,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>
+): Effect.fn.Return<End, CycleError> {
+  const exceeded = yield* Budget.timeExceeded(submit.account)
+  if (request !== undefined) Spending.chargeStopped(submit, request, content)
+  return yield* Spending.onExceeded(submit) === "pause"
+    ? pause(submit, exceeded)
+    : rest(submit, failWith(submit, exceeded))
+})
+
+/** The whole budget is there again when the submit is resumed. */
+const pause = (submit: Submit, exceeded: BudgetExceeded): Effect.Effect<End, CycleError> =>
+  Effect.flatMap(Budget.renew(submit.account), () => {
+    const response = respond(submit, submit.last ?? lastAnswer(submit.conversation), "paused", exceeded)
+    return rest(submit, { _tag: "Done", response })
+  })
+
+const failWith = (submit: Submit, reason: CycleErrorReason): End => ({ _tag: "Fail", error: fail(submit, reason) })
+
+const prepareRequest = Effect.fnUntraced(function*(
+  submit: Submit,
+  concludes: BudgetExceeded | undefined
+): Effect.fn.Return<Request> {
+  const { config, model, modelName, tools } = submit.conversation
+  const turn = submit.turns + 1
+  const events = yield* Compacting.replace(submit, turn)
   const options: TurnOptions = config.prepareTurn === undefined
     ? {}
     : yield* config.prepareTurn(turnState(submit, turn))
   const choice = options.toolChoice ?? (turn === 1 ? config.toolChoice : relax(config.toolChoice))
-  const system = options.system === undefined ? submit.conversation.system : systemMessages(options.system)
-  return {
+  const context = options.context ?? Context.empty()
+  const system = concludes !== undefined
+    ? systemMessages(conclusion(options.system ?? config.system))
+    : options.system === undefined
+    ? submit.conversation.system
+    : systemMessages(options.system)
+  const isOffered = submit.withTools && concludes === undefined
+  return yield* Compacting.fit(submit, {
+    events,
     prompt: Prompt.fromMessages([...system, ...closeHistory(submit.conversation)]),
-    ...offer(submit.goal, submit.withTools ? yield* tools.snapshot : undefined, options.tools, choice),
+    system,
+    ...offer(submit.goal, isOffered ? yield* tools.snapshot : undefined, options.tools, choice),
     model: options.model ?? model,
-    context: options.context ?? Context.empty()
-  }
+    // Another model has another name, which its turn has to say.
+    modelName: Option.getOrElse(nameIn(context), () => options.model === undefined ? modelName : undefined),
+    context,
+    concludes
+  })
 })
+
+// A turn's context may hold anything.
+const nameIn = (context: Context.Context<never>): Option.Option<string> => Context.getOption(context, Model.ModelName)
+
+// One message: some servers refuse a second one.
+const conclusion = (system: string | undefined): string =>
+  [...(system === undefined ? [] : [system]), CONCLUDE].join("\n\n")
+
+const CONCLUDE =
+  "The budget of this conversation is used up. Answer now, with what you have: no more tools can be called. Say what is missing."
 
 const offer = (
   goal: Goal | undefined,
@@ -153,8 +249,13 @@ export const conclude = Effect.fnUntraced(function*(
   const { conversation } = submit
   conversation.history = History.respond(conversation.history, answer.content, notExecuted)
   submit.turns++
-  submit.usage = addUsage(submit.usage, answer.usage)
-  conversation.usage = addUsage(conversation.usage, answer.usage)
+  charge(submit, answer.usage)
+  submit.last = answer
+  Spending.charge(submit, request, answer)
+  // What a sub-agent uses is used by the cycle above too.
+  const parent = yield* CurrentParent
+  parent?.charge(answer.usage)
+  conversation.compactor?.learn(answer.usage.inputTokens.total)
   yield* Telemetry.recordTurn(answer.usage)
 
   const turn = conversation.history.turns
@@ -164,8 +265,9 @@ export const conclude = Effect.fnUntraced(function*(
     finishReason: answer.finishReason,
     turn: submit.turns,
     maxTurns: submit.maxTurns,
-    usedTokens: totalTokens(submit.usage),
-    budget: conversation.config.budget
+    exceeded: yield* Budget.exceeded(submit.account),
+    onExceeded: Spending.onExceeded(submit),
+    concludes: request.concludes
   })
   const { events, settle } = yield* begin(
     submit,
@@ -252,7 +354,7 @@ const begin = Effect.fnUntraced(function*(
 })
 
 /** What has come to its end is over; what waits or is paused goes on when it is resumed. */
-const rest = (submit: Submit, next: Next): Effect.Effect<Next, CycleError> => {
+const rest = <N extends Next>(submit: Submit, next: N): Effect.Effect<N, CycleError> => {
   const { conversation } = submit
   if (next._tag === "Again") return Effect.as(keep(submit), next)
   const isSuspended = next._tag === "Done" && isResumable(next.response.finishReason)
@@ -281,7 +383,7 @@ const openCalls = ({ history }: Conversation): ReadonlyArray<ToolCall> =>
   }))
 
 /** The response whose calls are open, as far as the transcript tells. */
-const lastAnswer = ({ history }: Conversation): Pick<Answer, "content" | "text" | "finishReason"> => {
+const lastAnswer = ({ history }: Conversation): LastAnswer => {
   const content = history.open !== undefined && "calls" in history.open ? history.open.content : []
   return {
     content,
@@ -343,8 +445,8 @@ const verdict = Effect.fnUntraced(function*(
   calls: ReadonlyArray<ToolCall>,
   decision: Decision
 ): Effect.fn.Return<Verdict> {
-  const failing = (reason: CycleErrorReason) => (): Next => ({ _tag: "Fail", error: fail(submit, reason) })
-  const done = (): Next => ({ _tag: "Done", response: respond(submit, answer) })
+  const failing = (reason: CycleErrorReason) => (): Next => failWith(submit, reason)
+  const done = (): Next => ({ _tag: "Done", response: respond(submit, answer, undefined, request.concludes) })
 
   switch (decision._tag) {
     case "Done":
@@ -354,6 +456,10 @@ const verdict = Effect.fnUntraced(function*(
     case "Fail": {
       const why = new NotExecuted({ why: decision.why })
       return { admissions: calls.map((call) => reject(call, why)), next: failing(decision.reason) }
+    }
+    case "SkipCalls": {
+      const why = new NotExecuted({ why: decision.why })
+      return { admissions: calls.map((call) => reject(call, why)), next: () => AGAIN }
     }
     case "RunCalls":
       return weigh(submit, answer, yield* Effect.forEach(calls, (call) => admit(submit, request, call)))
@@ -382,7 +488,10 @@ const towards = Effect.fnUntraced(function*(
       return yield* verdict(submit, request, answer, calls, decision)
     case "Given":
       tell(false, "Accepted.")
-      return { admissions: [], next: () => ({ _tag: "Done", response: respond(submit, answer) }) }
+      return {
+        admissions: [],
+        next: () => ({ _tag: "Done", response: respond(submit, answer, undefined, request.concludes) })
+      }
     case "Early":
       tell(true, `Not accepted: call "${goal.name}" alone, when the other results are there.`)
       return yield* verdict(submit, request, answer, others, decision)
@@ -408,7 +517,7 @@ const towards = Effect.fnUntraced(function*(
 /** A call that is refused fatally stops its siblings; otherwise what is admitted runs. */
 const weigh = (
   submit: Submit,
-  answer: Pick<Answer, "content" | "text" | "finishReason">,
+  answer: LastAnswer,
   admissions: ReadonlyArray<Admission>
 ): Verdict => {
   const { config, errorPolicy } = submit.conversation
@@ -432,9 +541,11 @@ const weigh = (
       if (submit.conversation.pending.length > 0) {
         return { _tag: "Done", response: respond(submit, answer, "awaiting-input") }
       }
-      return config.stopWhen?.(turnState(submit, submit.turns)) === true
-        ? { _tag: "Done", response: respond(submit, answer) }
-        : AGAIN
+      if (config.stopWhen?.(turnState(submit, submit.turns)) === true) {
+        return { _tag: "Done", response: respond(submit, answer) }
+      }
+      const repeated = Spending.findRepeated(submit)
+      return repeated === undefined ? AGAIN : failWith(submit, repeated)
     }
   }
 }
@@ -457,10 +568,12 @@ const admit = (submit: Submit, { toolChoice, tools }: Request, call: ToolCall): 
 
 const respond = (
   submit: Submit,
-  answer: Pick<Answer, "content" | "text" | "finishReason">,
-  finishReason: FinishReason = answer.finishReason
-): CycleResponse =>
-  new CycleResponse({
+  answer: LastAnswer,
+  finishReason: FinishReason = answer.finishReason,
+  exceeded?: BudgetExceeded
+): CycleResponse => {
+  const cost = Budget.costOf(submit.account)
+  return new CycleResponse({
     text: answer.text,
     content: answer.content,
     finishReason,
@@ -468,8 +581,11 @@ const respond = (
     usage: submit.usage,
     turns: submit.turns,
     invocations: submit.invocations,
-    ...(submit.goal?.given === undefined ? undefined : { value: submit.goal.given })
+    ...(submit.goal?.given === undefined ? undefined : { value: submit.goal.given }),
+    ...(cost === undefined ? undefined : { cost }),
+    ...(exceeded === undefined ? undefined : { exceeded })
   })
+}
 
 // -----------------------------------------------------------------------------
 // Settle
@@ -508,7 +624,12 @@ const runOne = Effect.fnUntraced(function*(
     run: (accepted) =>
       Effect.matchEffect(isAnswered ? keep(submit) : Effect.void, {
         onFailure: () => Effect.succeed(failed(accepted.call, new NotExecuted({ why: "unsaved" }))),
-        onSuccess: () => runAccepted(submit, accepted, permits)
+        onSuccess: () =>
+          Effect.provideServiceEffect(
+            runAccepted(submit, accepted, permits),
+            CurrentParent,
+            Effect.map(CurrentParent, (above) => asParent(submit, tools, above))
+          )
       }),
     onQuestion: (question) => {
       isStarted = false
@@ -523,7 +644,8 @@ const runOne = Effect.fnUntraced(function*(
       conversation.pending = conversation.pending.filter(({ index }) => index !== about.index)
       if (isStarted) conversation.running = new Set([...conversation.running, about.index])
       return submit.sink.emit(admitted(again))
-    }
+    },
+    whileAsking: (wait) => Budget.waitingForPeople(submit.account, wait)
   })
   if (invocation.error?.reason._tag === "AwaitingAnswer") return invocation
   settleCall(conversation, invocation)
@@ -541,6 +663,25 @@ const wait = (conversation: Conversation, question: Question.Question) => {
   conversation.running = new Set(Array.from(conversation.running).filter((index) => index !== question.index))
 }
 
+const asParent = (submit: Submit, tools: ToolSnapshot, above: Parent | undefined): Parent => {
+  const { config, model, registry, sessionId } = submit.conversation
+  return {
+    sessionId,
+    model,
+    registry,
+    toolNames: tools.entries.map(({ name }) => name),
+    restrict: config.restrict,
+    isStreaming: submit.sink !== SILENCE,
+    emit: (event) => submit.sink.emit(event),
+    offer: (event) => submit.sink.offer(event),
+    charge: (usage) => {
+      charge(submit, usage)
+      above?.charge(usage)
+    },
+    depth: (above?.depth ?? 0) + 1
+  }
+}
+
 const runAccepted = Effect.fnUntraced(function*(
   submit: Submit,
   accepted: Accepted,
@@ -548,7 +689,7 @@ const runAccepted = Effect.fnUntraced(function*(
 ) {
   const { conversation } = submit
   const { index } = describe(accepted.call)
-  const run = accepted.run({
+  const run = Spending.runInTime(submit, accepted, {
     permits,
     onStart: () => {
       conversation.history = History.settle(conversation.history, index, INTERRUPTED)
@@ -594,6 +735,7 @@ const invokeOptions = (submit: Submit): InvokeOptions => {
     sharedState,
     timeout: config.toolTimeout,
     maxResultBytes: config.maxToolResultBytes,
+    restrict: config.restrict,
     onProgress: (value, call) => submit.sink.offer(new ToolExecutionProgress({ ...describe(call), value }))
   }
 }
