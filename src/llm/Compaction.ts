@@ -23,7 +23,7 @@ import type { Definition } from "../tools/Tool.ts"
 import type { CompactionError } from "./CompactionError.ts"
 import * as CompactionStrategy from "./CompactionStrategy.ts"
 import { makeCompactor } from "./internal/compactor.ts"
-import { readOverflow } from "./internal/compactOverflow.ts"
+import * as Overflow from "./internal/compactOverflow.ts"
 import { addUsage, NO_USAGE } from "./internal/usage.ts"
 
 // =============================================================================
@@ -314,4 +314,4 @@ export const compact = Effect.fnUntraced(function*<R>(
  * @category guards
  * @since 0.1.0
  */
-export const isContextLengthError = (error: AiError.AiError): boolean => readOverflow(error) !== undefined
+export const isContextLengthError = (error: AiError.AiError): boolean => Overflow.isContextLengthError(error)

@@ -39,6 +39,30 @@ export class ModelFailed extends Schema.TaggedError<ModelFailed>("agcore/llm/Cyc
 }
 
 /**
+ * The provider has refused a request for its length, and what has to stay of the
+ * transcript is by itself more than its window: the last turn, what is pinned,
+ * instructions and tools. Limit the results of tools, pin less, or take a model
+ * with a larger window.
+ *
+ * @category reasons
+ * @since 0.1.0
+ */
+export class ContextExceeded
+  extends Schema.TaggedError<ContextExceeded>("agcore/llm/CycleError/ContextExceeded")("ContextExceeded", {
+    /** What has to stay comes to, as far as is known. */
+    tokens: Schema.Finite,
+    contextWindow: Schema.Finite,
+    /** The refusal. */
+    error: AiError.AiError
+  })
+{
+  override get message(): string {
+    return `what cannot be left out of the conversation comes to about ${this.tokens} tokens, more than ` +
+      `${this.contextWindow}: ${this.error.message}`
+  }
+}
+
+/**
  * A call was refused or failed in a way the error policy does not tell the model
  * about.
  *
@@ -257,6 +281,7 @@ export class StoreFailed extends Schema.TaggedError<StoreFailed>("agcore/llm/Cyc
  */
 export const CycleErrorReason: Schema.Union<[
   typeof ModelFailed,
+  typeof ContextExceeded,
   typeof ToolFailed,
   typeof MaxTurnsExceeded,
   typeof BudgetExceeded,
@@ -272,6 +297,7 @@ export const CycleErrorReason: Schema.Union<[
   typeof StoreFailed
 ]> = Schema.Union([
   ModelFailed,
+  ContextExceeded,
   ToolFailed,
   MaxTurnsExceeded,
   BudgetExceeded,

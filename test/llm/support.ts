@@ -231,6 +231,8 @@ export const describe = (event: CycleEvent.CycleEvent): string => {
       return `${event._tag}(${JSON.stringify(event.delta)})`
     case "ModelPart":
       return `ModelPart(${event.part.type})`
+    case "HistoryCompacted":
+      return `HistoryCompacted(${event.turn}, ${event.strategy})`
     case "TurnComplete":
       return `TurnComplete(${event.turn}, ${event.reason})`
     case "CycleComplete":

@@ -17,6 +17,7 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { type CycleConfig, defaultRetry, maxRetryAfter } from "../CycleConfig.ts"
 import { type Answer, gather } from "./answer.ts"
+import { isContextLengthError } from "./compactOverflow.ts"
 import type { Request } from "./turn.ts"
 
 type Parts = NonEmptyReadonlyArray<Response.AnyPart>
@@ -94,7 +95,8 @@ const again = <A>(
   Effect.retry(ask, {
     schedule: Schedule.modifyDelay(config.retry ?? defaultRetry, ({ duration, input }) =>
       Effect.succeed(Duration.max(duration, input.retryAfter ?? Duration.zero))),
+    // A request that is too long does not become shorter by waiting.
     while: (error) =>
-      error.isRetryable &&
+      error.isRetryable && !isContextLengthError(error) &&
       (error.retryAfter === undefined || Duration.isLessThanOrEqualTo(error.retryAfter, maxRetryAfter))
   })

@@ -78,10 +78,11 @@ const clear = (part: Prompt.ToolResultPart, marker: (cleared: ClearedResult) => 
   })
 }
 
-/** A handle of a stored result, as `ResultStore` makes them. It stands at the end of what the model was shown. */
-const HANDLE = /\bres_[0-9a-f]{24}\b/g
+/** How a result that went to the `ResultStore` names its handle, at the end of what the model was shown. */
+const HANDLE = /\bstored as (res_[0-9a-f]{24})\b/g
 
-const handleOf = (part: Prompt.ToolResultPart): string | undefined => shownText(part).match(HANDLE)?.at(-1)
+const handleOf = (part: Prompt.ToolResultPart): string | undefined =>
+  Array.from(shownText(part).matchAll(HANDLE)).at(-1)?.[1]
 
 /** How much of a failure is left: it is short as a rule, and says what not to do again. */
 const MAX_FAILURE_CHARACTERS = 200
@@ -91,5 +92,5 @@ export const defaultMarker = ({ handle, isFailure, text }: ClearedResult): strin
   const failure = isFailure ? ` It was a failure: ${excerpt(text, MAX_FAILURE_CHARACTERS)}` : ""
   return handle === undefined
     ? `[A result of ${text.length} characters was cleared to make room. Call the tool again if it is needed.${failure}]`
-    : `[A result was cleared to make room. The whole of it is stored as ${handle}.${failure}]`
+    : `[A result was cleared to make room. The whole of it is stored as ${handle} and can be read again.${failure}]`
 }

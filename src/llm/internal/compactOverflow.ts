@@ -103,6 +103,8 @@ export const readOverflow = ({ reason }: AiError.AiError): Overflow | undefined 
   return { limit: find("limit"), used: find("used") }
 }
 
+export const isContextLengthError = (error: AiError.AiError): boolean => readOverflow(error) !== undefined
+
 // Providers put their own record of an error under their name, some at the top.
 const wordsOf = (value: unknown, depth: number): ReadonlyArray<string> => {
   if (typeof value === "string") return [value]
