@@ -11,8 +11,8 @@ import * as ResultStore from "../ResultStore.ts"
 import type { Definition } from "../Tool.ts"
 import { ToolInvocation } from "../ToolInvocation.ts"
 import * as ResultLimit from "./resultLimit.ts"
-import { byteLength } from "./storedText.ts"
 import { supervise } from "./supervise.ts"
+import { byteLength } from "./textScanner.ts"
 
 /** The name of the tool that reads stored results. */
 export const READER = "read_result"

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import { cutBytes } from "../../internal/text.ts"
 import type { Match, Matches, Page } from "../ResultStore.ts"
 import type { ResultStoreError } from "../ResultStoreError.ts"
+import * as TextScanner from "./textScanner.ts"
 
 /** Anything that gives bytes by their place. */
 export interface Source {
@@ -74,73 +75,35 @@ export const search = Effect.fnUntraced(function*(source: Source, options: {
   readonly maxMatches: number
   readonly contextBytes: number
 }): Effect.fn.Return<Matches, ResultStoreError> {
-  const { contextBytes, maxMatches } = options
-  // What is stored is well-formed, so a lone surrogate is looked for as what became of it.
-  const text = options.text.toWellFormed()
-  const pattern = literal(text, options.ignoreCase)
-  const found: Array<Omit<Match, "excerpt">> = []
-
   let next = yield* page(source, options.offset, CHUNK_BYTES)
-  let line = 1 + (yield* newlinesBefore(source, next.offset))
-  // The end of the last chunk, where a match may have begun.
-  let carry = ""
-  let nextOffset: number | undefined
-  while (true) {
-    const chunk = carry + next.text
-    // Where in the chunk everything is counted and looked at, in characters and in bytes.
-    let characters = 0
-    let bytes = next.offset - byteLength(carry)
-    pattern.lastIndex = 0
-    for (let match = pattern.exec(chunk); match !== null; match = pattern.exec(chunk)) {
-      const skipped = chunk.slice(characters, match.index)
-      const offset = bytes + byteLength(skipped)
-      line += newlines(skipped)
-      const lengthBytes = byteLength(match[0])
-      found.push({ offset, lengthBytes, line })
-      line += newlines(match[0])
-      characters = match.index + match[0].length
-      bytes = offset + lengthBytes
-      if (found.length >= maxMatches) break
-    }
-    if (found.length >= maxMatches) {
-      nextOffset = bytes < source.sizeBytes ? bytes : undefined
-      break
-    }
-    if (next.nextOffset === undefined) break
-    const kept = keepFrom(chunk, Math.max(characters, chunk.length - text.length + 1))
-    line += newlines(chunk.slice(characters, kept))
-    carry = chunk.slice(kept)
+  const line = 1 + (yield* newlinesBefore(source, next.offset))
+  const scanner = TextScanner.make({ ...options, offset: next.offset, line })
+  let isEnough = scanner.feed(next.text)
+  while (!isEnough && next.nextOffset !== undefined) {
     yield* Effect.yieldNow
     next = yield* page(source, next.nextOffset, CHUNK_BYTES)
+    isEnough = scanner.feed(next.text)
   }
-
-  const matches = yield* Effect.forEach(found, (match) => {
-    const from = Math.max(0, match.offset - contextBytes)
-    const to = match.offset + match.lengthBytes + contextBytes
-    // A page may begin some bytes earlier, and must not end earlier for it.
-    return Effect.map(
-      page(source, from, to - from + MAX_CHARACTER_BYTES - 1),
-      ({ offset, text }): Match => ({ ...match, excerpt: cutBytes(text, to - offset).kept })
-    )
-  })
-  return { matches, nextOffset, sizeBytes: source.sizeBytes }
+  return {
+    matches: yield* Effect.forEach(scanner.found, (found) => excerptOf(source, found, options.contextBytes)),
+    nextOffset: isEnough && scanner.position() < source.sizeBytes ? scanner.position() : undefined,
+    sizeBytes: source.sizeBytes
+  }
 })
 
-// Without repetition there is nothing to backtrack into. Simple case folding keeps the length.
-const literal = (text: string, ignoreCase: boolean): RegExp =>
-  new RegExp(text.replace(/[$()*+./?[\\\]^{|}]/g, "\\$&"), ignoreCase ? "giu" : "gu")
-
-export const byteLength = (text: string): number => encoder.encode(text).length
-
-const newlines = (text: string): number => {
-  let count = 0
-  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count++
-  return count
+const excerptOf = (
+  source: Source,
+  found: TextScanner.Found,
+  contextBytes: number
+): Effect.Effect<Match, ResultStoreError> => {
+  const from = Math.max(0, found.offset - contextBytes)
+  const to = found.offset + found.lengthBytes + contextBytes
+  // A page may begin some bytes earlier, and must not end earlier for it.
+  return Effect.map(
+    page(source, from, to - from + MAX_CHARACTER_BYTES - 1),
+    ({ offset, text }) => ({ ...found, excerpt: cutBytes(text, to - offset).kept })
+  )
 }
-
-// Half a pair has no bytes of its own, and no match begins with it.
-const keepFrom = (text: string, index: number): number =>
-  /^[\uDC00-\uDFFF]/.test(text.slice(index, index + 1)) ? index + 1 : index
 
 const NEWLINE = 10
 
