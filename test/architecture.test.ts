@@ -14,6 +14,7 @@ const FOLDERS: Record<string, ReadonlyArray<string>> = {
   llm: ["tools", "internal"],
   openai: ["internal"],
   mcp: ["tools", "internal"],
+  sql: ["tools", "internal"],
   testing: ["tools", "llm", "mcp", "internal"],
   cli: ["tools", "llm", "openai", "mcp", "testing", "internal"]
 }
@@ -42,6 +43,7 @@ const UNSTABLE: Record<string, ReadonlyArray<string>> = {
   ],
   "effect/rpc": [],
   "effect/socket": [],
+  "effect/sql": ["sql/"],
   "effect/workflow": []
 }
 

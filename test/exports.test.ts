@@ -16,6 +16,7 @@ const FOLDERS: Record<string, ReadonlyArray<string>> = {
   ".": ["tools", "llm"],
   "./openai": ["openai"],
   "./mcp": ["mcp"],
+  "./sql": ["sql"],
   "./testing": ["testing"]
 }
 

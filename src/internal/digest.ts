@@ -38,3 +38,10 @@ export const sha256 = (text: string): Effect.Effect<string> =>
       Effect.promise((): Promise<ArrayBuffer> => crypto.subtle.digest("SHA-256", encoder.encode(text))),
       (digest) => Hex.encode(new Uint8Array(digest))
     ))
+
+/** A random UUID, the same for no two who ask. */
+export const uuid: Effect.Effect<string> = Effect.map(
+  WebCrypto.WebCrypto,
+  // The type is said here: without the DOM's library `crypto` has none.
+  (crypto): string => crypto.randomUUID()
+)

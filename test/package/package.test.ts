@@ -103,7 +103,7 @@ describe("the packed package", { concurrent: false }, () => {
 
   // verifies: package.installs
   it("runs, as compiled code and as source", async () => {
-    const expected = { output: 3, isError: false, mcp: true, testing: true }
+    const expected = { output: 3, isError: false, mcp: true, sql: true, testing: true }
     const files = ["out-7.0-nodenext-true/main.js", "main.ts"]
     const outputs = await Promise.all(files.map((file) => succeed(process.execPath, [file], consumer)))
     assert.deepStrictEqual(outputs.map((output) => JSON.parse(output)), [expected, expected])
@@ -130,6 +130,7 @@ describe("the packed package", { concurrent: false }, () => {
       ".": "index.js",
       "./openai": "openai/index.js",
       "./mcp": "mcp/index.js",
+      "./sql": "sql/index.js",
       "./testing": "testing/index.js"
     }
     for (const [name, entry] of Object.entries(entries)) {

@@ -6,11 +6,11 @@
  * no longer its own before it writes, and sees what others wrote after it has written.
  */
 import * as Clock from "effect/Clock"
-import * as WebCrypto from "effect/crypto/WebCrypto"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
+import { uuid } from "../../internal/digest.ts"
 import { AuditError, Busy } from "../AuditError.ts"
 
 /** How long a lock stays unchanged before its holder counts as gone. */
@@ -31,19 +31,13 @@ export const withLock = <A, E, R>(
   path: string,
   use: (isHeld: IsHeld) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | AuditError | PlatformError, R> =>
-  Effect.flatMap(token, (own) =>
+  Effect.flatMap(uuid, (own) =>
     Effect.acquireUseRelease(
       acquire(fs, path, own),
       () => use(Effect.map(holder(fs, path), (other) => other === own)),
       // What somebody took away is no longer ours to remove.
       () => Effect.ignore(Effect.flatMap(holder(fs, path), (other) => other === own ? fs.remove(path) : Effect.void))
     ))
-
-const token: Effect.Effect<string> = Effect.map(
-  WebCrypto.WebCrypto,
-  // The type is said here: without the DOM's library `crypto` has none.
-  (crypto): string => crypto.randomUUID()
-)
 
 const acquire = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string, own: string) {
   const started = yield* Clock.currentTimeMillis

@@ -5,13 +5,12 @@
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
-import * as WebCrypto from "effect/crypto/WebCrypto"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
-import { canonical } from "../../internal/digest.ts"
+import { canonical, uuid } from "../../internal/digest.ts"
 import { excerpt } from "../../internal/text.ts"
 import * as AuditEntry from "../AuditEntry.ts"
 import { AuditError, TimedOut, Unavailable } from "../AuditError.ts"
@@ -131,11 +130,8 @@ const now = Effect.map(DateTime.now, DateTime.formatIso)
 const short = (text: string): string => excerpt(text, MAX_TEXT_CHARACTERS)
 
 const factsOf = Effect.fnUntraced(function*({ actor, call, identity }: Subject) {
-  const crypto = yield* WebCrypto.WebCrypto
-  // The type is said here: without the DOM's library `crypto` has none.
-  const invocationId: string = crypto.randomUUID()
   const facts: Facts = {
-    invocationId,
+    invocationId: yield* uuid,
     at: yield* now,
     ...(actor === undefined ? undefined : { actor: short(actor) }),
     sessionId: short(identity.sessionId),

@@ -4,6 +4,7 @@
 import { LlmCycle, Permission, PermissionPolicy, Tool, ToolError, ToolRegistry } from "agcore"
 import * as Mcp from "agcore/mcp"
 import { OpenAiModel } from "agcore/openai"
+import * as Sql from "agcore/sql"
 import * as Testing from "agcore/testing"
 import { Effect, Layer, Redacted, Schema } from "effect"
 
@@ -32,5 +33,6 @@ console.log(JSON.stringify({
   output: await Effect.runPromise(invoke({ a: 1, b: 2 }).pipe(Effect.provide(Tools))),
   isError: ToolError.isToolError(new Error("not a tool error")),
   mcp: Object.keys(Mcp).length > 0,
+  sql: Object.keys(Sql).length > 0,
   testing: Object.keys(Testing).length > 0
 }))
