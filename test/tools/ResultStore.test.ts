@@ -286,7 +286,7 @@ describe.each(stores)("a store %s", (_, make) => {
   it.effect("searches in any case when asked", () =>
     Effect.gen(function*() {
       const store = yield* Effect.orDie(make)
-      const key = yield* put(store, "Straße STRASSE ſtrand \u212aelvin İstanbul ÉTÉ")
+      const key = yield* put(store, "Straße STRASSE ſtrand \u212aelvin İstanbul ÉTÉ 𐐀𐐨 Σίσυφος")
       const count = (text: string, ignoreCase: boolean) =>
         Effect.map(store.search(key, { text, ignoreCase, contextBytes: 0 }), ({ matches }) =>
           matches.map((match) => match.offset))
@@ -295,6 +295,10 @@ describe.each(stores)("a store %s", (_, make) => {
       assert.lengthOf(yield* count("str", false), 0)
       assert.deepStrictEqual(yield* count("STR", true), [0, 8, 16])
       assert.lengthOf(yield* count("kelvin", true), 1)
+      // Letters of two units, and one with two small forms.
+      assert.lengthOf(yield* count("𐐨𐐀", true), 1)
+      assert.lengthOf(yield* count("𐐀", true), 2)
+      assert.lengthOf(yield* count("σίσυφοσ", true), 1)
     }).pipe(onDisk))
 
   it.effect("finds what lies across the pieces a text is read in, with what stands around it", () =>
@@ -310,6 +314,24 @@ describe.each(stores)("a store %s", (_, make) => {
           [112_429, bytes(before) + 9 + 300_000]
         ])
         assert.include(matches[0]!.excerpt, "🙂\nNEEDLE漢🙂\n")
+      }
+    }).pipe(onDisk))
+
+  it.effect("searches texts that would be slow to search by trying each place", () =>
+    Effect.gen(function*() {
+      const store = yield* Effect.orDie(make)
+      const key = yield* put(store, `${"a".repeat(999_999)}b${"a".repeat(1_000_000)}`)
+      for (
+        const [text, offsets] of [
+          [`b${"a".repeat(999)}`, [999_999]],
+          [`${"a".repeat(999)}b`, [999_000]],
+          [`${"a".repeat(499)}b${"a".repeat(500)}`, [999_500]],
+          [`${"a".repeat(499)}c${"a".repeat(500)}`, []]
+        ] as const
+      ) {
+        const { matches } = yield* store.search(key, { text, contextBytes: 0 })
+        assert.deepStrictEqual(matches.map(({ offset }) => offset), offsets.slice())
+        assert.isTrue(matches.every(({ excerpt }) => excerpt === text))
       }
     }).pipe(onDisk))
 

@@ -78,11 +78,11 @@ export const search = Effect.fnUntraced(function*(source: Source, options: {
   let next = yield* page(source, options.offset, CHUNK_BYTES)
   const line = 1 + (yield* newlinesBefore(source, next.offset))
   const scanner = TextScanner.make({ ...options, offset: next.offset, line })
-  let isEnough = scanner.feed(next.text)
+  let isEnough = scanner.feed(next.text, next.nextOffset ?? source.sizeBytes)
   while (!isEnough && next.nextOffset !== undefined) {
     yield* Effect.yieldNow
     next = yield* page(source, next.nextOffset, CHUNK_BYTES)
-    isEnough = scanner.feed(next.text)
+    isEnough = scanner.feed(next.text, next.nextOffset ?? source.sizeBytes)
   }
   return {
     matches: yield* Effect.forEach(scanner.found, (found) => excerptOf(source, found, options.contextBytes)),

@@ -15,13 +15,11 @@ export interface Found {
 
 export interface Scanner {
   readonly found: ReadonlyArray<Found>
-  /** Looks through the next piece, which is well-formed; answers whether there are enough matches. */
-  readonly feed: (piece: string) => boolean
+  /** Looks through the next piece, which is well-formed and ends at a byte; answers whether there are enough matches. */
+  readonly feed: (piece: string, endOffset: number) => boolean
   /** Where it has come to, in bytes. */
   readonly position: () => number
 }
-
-const NEWLINE = 10
 
 export const make = (options: {
   readonly text: string
@@ -32,72 +30,101 @@ export const make = (options: {
   /** The line the first piece begins in. */
   readonly line: number
 }): Scanner => {
-  const { maxMatches } = options
-  const fold = options.ignoreCase ? foldCase : (text: string) => text
+  const { ignoreCase } = options
   // What is stored is well-formed, so a lone surrogate is looked for as what became of it.
-  const wanted = fold(options.text.toWellFormed())
+  const wanted = unitsOf(options.text.toWellFormed(), ignoreCase)
   const borders = bordersOf(wanted)
-  const linesInside = wanted.split("\n").length - 1
   const found: Array<Found> = []
-  let { line, offset: bytes } = options
+  let { line, offset } = options
   let matched = 0
   // The end of earlier pieces, where a match may have begun.
   let tail = ""
 
-  const textUpTo = (piece: string, end: number): string =>
-    end >= wanted.length
+  /** A match that ends in the piece, when everything up to `counted` is counted. */
+  const add = (piece: string, counted: number, end: number): void => {
+    const before = piece.slice(counted, end)
+    const text = end >= wanted.length
       ? piece.slice(end - wanted.length, end)
       : tail.slice(tail.length - wanted.length + end) + piece.slice(0, end)
+    offset += byteLength(before)
+    line += newlines(before)
+    // In another case a character may have another length.
+    const lengthBytes = byteLength(text)
+    found.push({ offset: offset - lengthBytes, lengthBytes, line: line - newlines(text) })
+  }
 
   return {
     found,
-    position: () => bytes,
-    feed: (piece) => {
-      const folded = fold(piece)
-      for (let at = 0; at < piece.length; at++) {
-        const unit = folded.charCodeAt(at)
-        while (matched > 0 && wanted.charCodeAt(matched) !== unit) matched = borders[matched - 1]!
-        if (wanted.charCodeAt(matched) === unit) matched++
-        if (unit === NEWLINE) line++
-        bytes += bytesOf(piece.charCodeAt(at))
-        if (matched < wanted.length) continue
-        // In another case a character may have another length.
-        const lengthBytes = byteLength(textUpTo(piece, at + 1))
-        found.push({ offset: bytes - lengthBytes, lengthBytes, line: line - linesInside })
-        matched = 0
-        if (found.length >= maxMatches) return true
+    position: () => offset,
+    feed: (piece, endOffset) => {
+      const units = unitsOf(piece, ignoreCase)
+      let length = matched
+      let counted = 0
+      for (let at = 0; at < units.length; at++) {
+        const unit = units[at]
+        while (length > 0 && wanted[length] !== unit) length = borders[length - 1]!
+        if (wanted[length] === unit) length++
+        if (length < wanted.length) continue
+        add(piece, counted, at + 1)
+        counted = at + 1
+        length = 0
+        if (found.length >= options.maxMatches) return true
       }
+      matched = length
+      line += newlines(piece.slice(counted))
+      offset = endOffset
       tail = (tail + piece).slice(-wanted.length)
       return false
     }
   }
 }
 
-export const byteLength = (text: string): number => {
-  let bytes = 0
-  for (let at = 0; at < text.length; at++) bytes += bytesOf(text.charCodeAt(at))
-  return bytes
+const encoder = new TextEncoder()
+
+/** The size of a text in UTF-8. */
+export const byteLength = (text: string): number => encoder.encode(text).length
+
+const newlines = (text: string): number => {
+  let count = 0
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count++
+  return count
 }
 
-// Half a pair has half of its four bytes.
-const bytesOf = (unit: number): number => unit < 0x80 ? 1 : unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3
-
 /** For each start of a text, the length of the longest other start that it ends with. */
-const bordersOf = (text: string): Uint16Array => {
+const bordersOf = (text: Uint16Array): Uint16Array => {
   const borders = new Uint16Array(text.length)
   let length = 0
   for (let at = 1; at < text.length; at++) {
-    while (length > 0 && text.charCodeAt(at) !== text.charCodeAt(length)) length = borders[length - 1]!
-    if (text.charCodeAt(at) === text.charCodeAt(length)) length++
+    while (length > 0 && text[at] !== text[length]) length = borders[length - 1]!
+    if (text[at] === text[length]) length++
     borders[at] = length
   }
   return borders
 }
 
-// Places must stay where they are: what would change its length stays as it is.
-const foldCase = (text: string): string => text.replace(/\p{Changes_When_Casefolded}/gu, foldCharacter)
+/** The UTF-16 of a text, in one case where case does not matter. */
+const unitsOf = (text: string, ignoreCase: boolean): Uint16Array => {
+  const units = new Uint16Array(text.length)
+  if (!ignoreCase) {
+    for (let at = 0; at < text.length; at++) units[at] = text.charCodeAt(at)
+    return units
+  }
+  const folds = foldsOf()
+  const folded = text.replace(CASED_PAIR, fold)
+  for (let at = 0; at < folded.length; at++) units[at] = folds[folded.charCodeAt(at)]!
+  return units
+}
 
-const foldCharacter = (character: string): string => {
+const CASED_PAIR = /(?=[\u{10000}-\u{10ffff}])\p{Changes_When_Casefolded}/gu
+
+let allFolds: Uint16Array | undefined
+
+// A table, made when it is first needed: a search asks for each character.
+const foldsOf = (): Uint16Array =>
+  allFolds ??= Uint16Array.from({ length: 65_536 }, (_, unit) => fold(String.fromCharCode(unit)).charCodeAt(0))
+
+// Places must stay where they are: what would change its length stays as it is.
+const fold = (character: string): string => {
   const upper = sameLength(character, character.toUpperCase())
   return sameLength(upper, upper.toLowerCase())
 }
