@@ -5,9 +5,6 @@
 /** The contestant that the ratios of a row are to. */
 export const BASELINE = "raw"
 
-/** The contestant whose targets are checked. */
-export const OURS = "agcore"
-
 /** Where the servers are, and the name this sample has to them. */
 export interface Environment {
   readonly modelUrl: string
@@ -19,7 +16,7 @@ export interface Environment {
 
 /** The work of one sample. */
 export interface Work {
-  /** What one run does so many of: the unit of the row. */
+  /** How many units of the row one run is. */
   readonly units: number
   /** Runs before the measured ones. */
   readonly warmup: number
@@ -38,10 +35,10 @@ export interface Facts {
   readonly mebibytes: number
 }
 
-/** What our figure must not exceed. */
+/** What a figure of ours must not exceed. */
 export interface Target {
   readonly limit: number
-  /** CPU as a ratio to the baseline or to another contestant, in µs per unit, or the growth of the heap in MiB. */
+  /** CPU as a ratio to the baseline or to another contestant, CPU in µs per unit, growth of the heap in MiB, packages. */
   readonly of: "ratio" | "micros" | "heapGrowth" | "packages" | { readonly ratioTo: string }
 }
 
@@ -53,7 +50,8 @@ export interface Row {
   readonly contestants: Readonly<Record<string, string>>
   readonly prepare: (module: string, environment: Environment) => Promise<Work>
   readonly facts?: (contestant: string) => Facts
-  readonly targets?: ReadonlyArray<Target>
+  /** By contestant. */
+  readonly targets?: Readonly<Record<string, ReadonlyArray<Target>>>
 }
 
 /** What one sample has measured. */

@@ -3,7 +3,7 @@
  */
 import * as Path from "node:path"
 import { parseArgs } from "node:util"
-import { BASELINE, type Row, type Sample } from "./harness.ts"
+import { BASELINE, type Row } from "./harness.ts"
 import { prepare, root } from "./prepare.ts"
 import { endAll, sampleOf, startServer } from "./processes.ts"
 import { asJson, asMarkdown, asTable } from "./report.ts"
@@ -15,6 +15,7 @@ const HELP = `npm run bench -- [options]
   --only <text>         rows whose id holds the text; may be given several times
   --contestant <text>   the baseline and contestants whose name holds the text; may be given several times
   --samples <n>         samples of each contestant and row (default 3)
+  --profile <folder>    write a CPU profile of each contestant and row there
   --json | --markdown   instead of the table
   --package <folder>    measure another checkout of agcore, for instance of an older commit
   --no-build            measure its dist as it is
@@ -28,6 +29,7 @@ const { values } = parseArgs({
     only: { type: "string", multiple: true, default: [] },
     contestant: { type: "string", multiple: true, default: [] },
     samples: { type: "string", default: "3" },
+    profile: { type: "string" },
     json: { type: "boolean", default: false },
     markdown: { type: "boolean", default: false },
     package: { type: "string" },
@@ -62,13 +64,8 @@ const measure = async (): Promise<ReadonlyArray<Taken>> => {
     for (let round = 1; round <= samples; round++) {
       for (const contestant of contestantsOf(row)) {
         progress(`${row.id} ${round}/${samples} ${contestant}`)
-        const result: Sample | string = await sampleOf(row.id, contestant, {
-          modelUrl,
-          mcpUrl,
-          key: `s${key++}`,
-          package: checkout
-        })
-        taken.push({ row, contestant, result })
+        const environment = { modelUrl, mcpUrl, key: `s${key++}`, package: checkout }
+        taken.push({ row, contestant, result: await sampleOf(row.id, contestant, environment, values.profile) })
       }
     }
   }

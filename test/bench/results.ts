@@ -1,7 +1,7 @@
 /**
  * What the samples say: medians, ratios, spread and targets.
  */
-import { BASELINE, type Facts, OURS, type Row, type Sample, type Target } from "./harness.ts"
+import { BASELINE, type Facts, type Row, type Sample, type Target } from "./harness.ts"
 
 /** A sample that was asked for, and what came of it: a text says why there is none. */
 export interface Taken {
@@ -39,7 +39,7 @@ export const resultsOf = (rows: ReadonlyArray<Row>, taken: ReadonlyArray<Taken>)
     const cpuOf = (name: string) => measured.find(({ contestant }) => contestant === name)?.median?.cpu
     return measured.map((each): Result => {
       const ratioTo = (name: string): number | undefined => quotient(each.median?.cpu, cpuOf(name))
-      const targets = each.contestant === OURS ? row.targets ?? [] : []
+      const targets = targetsOf(row, each.contestant)
       const ratio = ratioTo(BASELINE)
       return Object.assign(each, {
         ratio,
@@ -47,6 +47,8 @@ export const resultsOf = (rows: ReadonlyArray<Row>, taken: ReadonlyArray<Taken>)
       })
     })
   })
+
+const targetsOf = ({ targets }: Row, contestant: string): ReadonlyArray<Target> => targets?.[contestant] ?? []
 
 const measuredOf = (row: Row, contestant: string, taken: ReadonlyArray<Taken>) => {
   const samples = taken.flatMap(({ result }) => typeof result === "string" ? [] : [result])

@@ -16,7 +16,7 @@ const loop = (calls: number, overHttp: boolean, targets: ReadonlyArray<Target>):
     contestants: MODELS,
     prepare: (module, environment) =>
       converse(module, environment, { script, kind: "plain", overHttp, units: TURNS, warmup: 40, runs: 40 }),
-    targets
+    targets: { agcore: targets }
   }
 }
 

@@ -17,7 +17,7 @@ const row = (
   unit,
   contestants: MODELS,
   prepare: (module, environment) => converse(module, environment, { ...options, kind: "streamed", overHttp: true }),
-  targets
+  targets: { agcore: targets }
 })
 
 const DELTAS = 20_000
@@ -92,6 +92,6 @@ export const streams: ReadonlyArray<Row> = [
           runs: 1
         })
       ),
-    targets: [{ limit: 8, of: "heapGrowth" }]
+    targets: { agcore: [{ limit: 8, of: "heapGrowth" }] }
   }
 ]

@@ -1,0 +1,41 @@
+/**
+ * Many tools registered, one of them called: what they cost each turn.
+ */
+import type { Row, Target } from "../harness.ts"
+import { plain } from "../script.ts"
+import { converse, MODELS } from "./conversation.ts"
+
+const TURNS = 10
+
+const CONTESTANTS = {
+  raw: MODELS.raw,
+  "ai (Vercel)": MODELS["ai (Vercel)"],
+  "effect/ai": MODELS["effect/ai"],
+  agcore: MODELS.agcore
+}
+
+const row = (tools: number, overHttp: boolean, runs: number, targets: ReadonlyArray<Target> = []): Row => ({
+  id: `tools-${overHttp ? "http" : "memory"}-${tools}`,
+  title: `${tools.toLocaleString("en")} tools in a request, ${overHttp ? "over HTTP" : "in process"}`,
+  unit: "turn",
+  contestants: CONTESTANTS,
+  prepare: (module, environment) =>
+    converse(module, environment, {
+      script: { ...plain, turns: TURNS, calls: 1, tools },
+      kind: "plain",
+      overHttp,
+      units: TURNS,
+      warmup: runs,
+      runs
+    }),
+  targets: { agcore: targets }
+})
+
+export const toolRows: ReadonlyArray<Row> = [
+  row(10, false, 40),
+  row(100, false, 15),
+  row(1_000, false, 4, [{ limit: 700, of: "micros" }]),
+  row(10, true, 30),
+  row(100, true, 10),
+  row(1_000, true, 3)
+]
