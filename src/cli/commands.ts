@@ -12,6 +12,7 @@ import { defaultMaxTurns } from "../llm/CycleConfig.ts"
 import * as LlmCycle from "../llm/LlmCycle.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
 import type { ToolEntry } from "../tools/ToolSnapshot.ts"
+import { audit } from "./audit.ts"
 import { converse } from "./converse.ts"
 import { runDemo } from "./demo/demo.ts"
 import { serveScriptedModel } from "./demo/modelProcess.ts"
@@ -170,9 +171,10 @@ const demo = Command.make(
     prompt: Argument.String("prompt").pipe(
       Argument.withDescription("What to ask instead of the demo's own question"),
       Argument.optional
-    )
+    ),
+    yes: toolFlags.yes
   },
-  ({ prompt }) => runDemo(Option.getOrUndefined(prompt))
+  ({ prompt, yes }) => runDemo(yes, Option.getOrUndefined(prompt))
 ).pipe(
   Command.withDescription(
     "Shows a conversation with tools, on a scripted model unless OPENAI_API_KEY or OPENAI_BASE_URL is set"
@@ -190,5 +192,5 @@ const demoServer = Command.make(
 /** The whole command. */
 export const agcore = Command.make("agcore").pipe(
   Command.withDescription("Tools for language models: run a conversation, look at tools, call one"),
-  Command.withSubcommands([run, tools, call, demo, demoServer])
+  Command.withSubcommands([run, tools, call, audit, demo, demoServer])
 )

@@ -112,6 +112,12 @@ const describe = (event: CycleEvent, paint: Style): string | undefined => {
         }\n`
     case "ToolCallRejected":
       return `${paint.yellow("⊘")} ${name(event)} ${paint.dim(compact(event.input))} ${reason(event.error.reason)}\n`
+    case "HistoryCompacted":
+      return paint.dim(`  the conversation was shortened to ${event.messagesAfter} messages\n`)
+    case "SubAgentEvent": {
+      const line = describe(event.event, paint)
+      return line === undefined || line === "" ? undefined : `${paint.dim(`${name(event)} ›`)} ${line}`
+    }
     // Ends the line of the answer, which may not end with one itself.
     case "CycleComplete":
       return ""

@@ -17,6 +17,7 @@ import * as OpenAiModel from "../openai/OpenAiModel.ts"
 import { Permission } from "../tools/Permission.ts"
 import * as PermissionPolicy from "../tools/PermissionPolicy.ts"
 import * as ToolRegistry from "../tools/ToolRegistry.ts"
+import { approverLayer } from "./asking.ts"
 import { type CliFailure, failed, usage } from "./failure.ts"
 import * as Servers from "./servers.ts"
 
@@ -49,7 +50,12 @@ export const toolFlags = {
     Flag.optional
   ),
   allow: permissions("allow", `Grants a permission: ${PERMISSIONS}`),
-  deny: permissions("deny", "Refuses a permission, whatever grants it")
+  deny: permissions("deny", "Refuses a permission, whatever grants it; nobody is asked"),
+  yes: Flag.Boolean("yes").pipe(
+    Flag.withAlias("y"),
+    Flag.withDescription("Approves every call that somebody would be asked about"),
+    Flag.withDefault(false)
+  )
 }
 
 export const modelFlags = {
@@ -101,12 +107,16 @@ export const modelLayer = (flags: {
 /** What the tools of the flags need of the platform. */
 export type Platform = ChildProcessSpawner | FileSystem.FileSystem
 
-/** The tools of `--tools` and `--mcp` in one registry, under the policy of `--allow` and `--deny`. */
+/**
+ * The tools of `--tools` and `--mcp` in one registry, under the policy of `--allow` and `--deny`. What neither of them
+ * names and the default rules do not grant is asked about.
+ */
 export const registryLayer = (flags: {
   readonly mcp: Option.Option<string>
   readonly tools: Option.Option<string>
   readonly allow: ReadonlyArray<Permission>
   readonly deny: ReadonlyArray<Permission>
+  readonly yes: boolean
 }): Layer.Layer<ToolRegistry.ToolRegistry, CliFailure, Platform> => {
   const registry = moduleLayer(flags.tools)
   return Option.match(flags.mcp, {
@@ -120,16 +130,25 @@ export const registryLayer = (flags: {
   })
 }
 
-/** The default rules, with what the flags grant and refuse. */
-const policyLayer = (flags: {
+/** Who decides about calls: what is granted may run, what is refused may not, and somebody is asked about the rest. */
+export const policyLayer = (flags: {
   readonly allow: ReadonlyArray<Permission>
   readonly deny: ReadonlyArray<Permission>
-}) => {
-  const defaults = new PermissionPolicy.PermissionConfig({})
-  return PermissionPolicy.layer({
-    allowed: [...defaults.allowed, ...flags.allow],
-    denied: [...defaults.denied.filter((permission) => !flags.allow.includes(permission)), ...flags.deny]
-  })
+  readonly yes: boolean
+}): Layer.Layer<PermissionPolicy.PermissionPolicy> => {
+  const { allowed } = new PermissionPolicy.PermissionConfig({})
+  const rules = new PermissionPolicy.PermissionConfig({ allowed: [...allowed, ...flags.allow], denied: flags.deny })
+  return PermissionPolicy.layerCheck(({ tool }) => {
+    const refused = tool.permissions.filter((permission) => flags.deny.includes(permission))
+    const open = tool.permissions.filter((permission) => !PermissionPolicy.isAllowed(rules, permission))
+    return Effect.succeed(
+      refused.length > 0
+        ? PermissionPolicy.deny(`it needs ${refused.join(", ")}`)
+        : open.length > 0
+        ? PermissionPolicy.ask(`It needs ${open.join(", ")}.`)
+        : PermissionPolicy.allow
+    )
+  }).pipe(Layer.merge(approverLayer(flags)))
 }
 
 const moduleLayer = (

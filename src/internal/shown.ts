@@ -20,5 +20,9 @@ const INVISIBLE =
 /** Removes what controls a terminal or cannot be seen. Newlines and tabs stay. */
 export const shown = (text: string): string => text.replace(ESCAPE_SEQUENCE, "").replace(INVISIBLE, "")
 
+/** Makes what controls a terminal or cannot be seen visible, as its code. Newlines and tabs stay. */
+export const visible = (text: string): string =>
+  text.replace(INVISIBLE, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`)
+
 /** {@link shown} on one line: a name or a title. */
 export const shownName = (text: string): string => shown(text).replace(/[\t\n]+/g, " ").trim()

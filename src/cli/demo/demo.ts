@@ -1,7 +1,7 @@
 /*
  * The main job, shown on one conversation: parallel calls, a failing tool the
  * model recovers from, rounds that use the results of the ones before, a tool
- * of an MCP server, and a call the policy denies.
+ * of an MCP server, and a call that somebody has to approve.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -13,15 +13,14 @@ import * as LlmCycle from "../../llm/LlmCycle.ts"
 import * as McpServers from "../../mcp/McpServers.ts"
 import * as McpTools from "../../mcp/McpTools.ts"
 import * as OpenAiModel from "../../openai/OpenAiModel.ts"
-import * as PermissionPolicy from "../../tools/PermissionPolicy.ts"
 import { converse } from "../converse.ts"
 import { type CliFailure, failed } from "../failure.ts"
 import { type OutputClosed, print, style } from "../output.ts"
-import { hasModel, modelLayer, type Platform } from "../setup.ts"
+import { hasModel, modelLayer, type Platform, policyLayer } from "../setup.ts"
 import { startScriptedModel } from "./modelProcess.ts"
 import * as DemoTools from "./tools.ts"
 
-export const runDemo = (question?: string): Effect.Effect<void, CliFailure | OutputClosed, Platform> =>
+export const runDemo = (yes: boolean, question?: string): Effect.Effect<void, CliFailure | OutputClosed, Platform> =>
   Effect.scoped(
     Effect.gen(function*() {
       const paint = style(process.stdout)
@@ -53,12 +52,12 @@ export const runDemo = (question?: string): Effect.Effect<void, CliFailure | Out
         errorPolicy: { PermissionDenied: "tell" }
       })
       yield* converse(question ?? QUESTION, "human", process.stdout).pipe(
-        Effect.provide(Layer.provide(cycle, [model, tools(folder)]))
+        Effect.provide(Layer.provide(cycle, [model, tools(folder, yes)]))
       )
     })
   )
 
-const tools = (folder: string) =>
+const tools = (folder: string, yes: boolean) =>
   McpServers.layer(
     filesystemServer === undefined ? {} : {
       files: {
@@ -70,9 +69,9 @@ const tools = (folder: string) =>
     }
   ).pipe(
     Layer.provideMerge(DemoTools.layer),
-    // `delete` stays denied.
+    // `delete` is left to be asked about.
     Layer.provide([
-      PermissionPolicy.layer({ allowed: ["read", "write", "network", McpTools.permission("files")] }),
+      policyLayer({ allow: ["write", McpTools.permission("files")], deny: [], yes }),
       FetchHttpClient.layer
     ])
   )
