@@ -45,7 +45,7 @@ export interface Setup {
 }
 
 /** Makes a contestant ready; what it answers with holds one conversation and returns the text of its end. */
-export type Start = (setup: Setup) => Promise<() => Promise<string>>
+type Start = (setup: Setup) => Promise<() => Promise<string>>
 
 /** A contestant of the rows with a model. */
 export interface ModelContestant {
