@@ -14,6 +14,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import { sha256 } from "../../internal/digest.ts"
+import { messageOf } from "../../internal/text.ts"
 import type { Backend, OpenResult, ResultKey } from "../ResultStore.ts"
 import { Io, NotFound, ResultStoreError, TooLarge } from "../ResultStoreError.ts"
 import * as Ledger from "./ledger.ts"
@@ -201,8 +202,14 @@ const bytesOf = (size: ByteSize.ByteSize): number => Number(ByteSize.toBigInt(si
 
 const isNotFound = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
+// What the system said is more than what became of it on the way here: "no space left on device".
 const failedTo = (task: string) => (cause: PlatformError): ResultStoreError =>
-  new ResultStoreError({ reason: new Io({ description: `could not ${task}: ${cause.message}`, cause }) })
+  new ResultStoreError({
+    reason: new Io({
+      description: `could not ${task}: ${cause.cause instanceof Error ? messageOf(cause.cause) : cause.message}`,
+      cause
+    })
+  })
 
 const sound = <A>(result: Result.Result<A, string>): Effect.Effect<A, ResultStoreError> =>
   Result.isSuccess(result)
