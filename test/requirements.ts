@@ -23,6 +23,7 @@ const PACKAGE = "package"
 const COMMAND = "command line"
 const BUDGETS = "budgets and stops"
 const LARGE_RESULTS = "large results"
+const AUDIT = "audit log"
 const MCP = "https://modelcontextprotocol.io/specification"
 
 export const requirements: ReadonlyArray<Requirement> = [
@@ -285,5 +286,38 @@ export const requirements: ReadonlyArray<Requirement> = [
     "read-result.search": "a model finds every place of a text by searching on",
     "read-result.session": "a session reads its own results only, and cannot tell others' from none",
     "read-result.policy": "a stored result is closed to whom the policy now denies the call it came from"
+  }),
+  // Audit
+  ...from(AUDIT, {
+    "audit.entries": "a call leaves who, which session, turn and place, tool and arguments, verdict, outcome, duration",
+    "audit.before": "the first entry of a call is written before anything of it runs",
+    "audit.verdicts": "a refused call leaves who refused it and why",
+    "audit.people": "a call that a person decides on leaves what they decided, and what it ran with",
+    "audit.outcomes": "a call that failed leaves how",
+    "audit.interrupted": "an interrupted call leaves that, and how long it ran",
+    "audit.trace": "a call whose process is killed leaves a first entry without a second",
+    "audit.fails-closed": "a call whose first entry cannot be written does not run",
+    "audit.bounded": "a log that hangs holds no call for longer than its time",
+    "audit.end-lost": "a second entry that cannot be written is logged and changes no result",
+    "audit.redacted": "what a name, a schema or a well-known form tells to be secret is not written",
+    "audit.redact-custom": "the application says what is written of arguments",
+    "audit.bounded-entries": "an entry is small and made in little time, whatever a model makes up",
+    "audit.custom": "an application brings a log of its own",
+    "audit.tampering": "whatever is changed, removed, added or moved in a log, the first such line is found",
+    "audit.form": "a line counts in the form it was written in, and in no other",
+    "audit.anchor": "an end that was cut off is found by who knows what was there",
+    "audit.continues": "a log goes on where it ended",
+    "audit.torn": "a line that was left half written is accounted for, and the chain stays whole",
+    "audit.refuses": "a log does not go on from what was changed",
+    "audit.full-disk": "a full disk fails the entry and not the log",
+    "audit.interruption": "an interruption leaves no half of an entry",
+    "audit.stale-lock": "a lock that a killed process has left is taken away",
+    "audit.processes": "processes that share a file write one chain",
+    "audit.killed": "what was written before the process was killed is there, and the log goes on",
+    "audit.sql": "a table holds the same chain as a file",
+    "audit.sql-tampering": "what is changed in a table is found as in a file",
+    "audit.sql-writers": "connections that share a table write one chain",
+    "audit.command": "a command says whether a log is in order, and where it is not",
+    "audit.command-usage": "the command ends with 2 where there is nothing to check"
   })
 ]
