@@ -21,6 +21,7 @@ const GEN_AI = "https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-agent-
 const EFFECT_AI = "effect/ai"
 const PACKAGE = "package"
 const COMMAND = "command line"
+const COMPACTION = "conversations that last"
 const BUDGETS = "budgets and stops"
 const LARGE_RESULTS = "large results"
 const AUDIT = "audit log"
@@ -256,6 +257,30 @@ export const requirements: ReadonlyArray<Requirement> = [
     "cli.interrupt": "an interrupt leaves no process behind",
     "cli.help": "each command explains itself",
     "cli.errors": "an error says what to do about it"
+  }),
+  // Compaction
+  ...from(COMPACTION, {
+    "compaction.valid": "after any strategy each call is followed by exactly its results, and nothing needs a repair",
+    "compaction.keeps": "system messages, the last turns, and the first and last thing a person said stay whole",
+    "compaction.identity": "what stays are the same objects in the same order, from request to request",
+    "compaction.idempotent": "a transcript that fits stays as it is",
+    "compaction.pin": "what is pinned stays, with the turn it belongs to",
+    "compaction.trigger": "it is due at its trigger, before the window is reached, and leads to its target",
+    "compaction.turns": "the number of turns goes on, whatever is left of them",
+    "compaction.failure": "a strategy that fails, dies, takes too long or loses what must stay changes nothing",
+    "compaction.summary": "a summary takes the place of what it tells of, and the next one takes it over",
+    "compaction.estimate": "tokens are estimated near what encodings give",
+    "compaction.calibration": "what a provider reports corrects the estimate: up at once, down slowly, within bounds",
+    "compaction.tokenizer": "a tokenizer that is there counts, once for each message",
+    "compaction.overflow-detection":
+      "a refusal for length is known by each provider's words and codes, and nothing else is",
+    "compaction.overflow": "a refusal for length leads to one more, shorter request",
+    "compaction.exceeded": "a conversation that cannot become short enough fails with how much too long it is",
+    "compaction.pending": "nothing is touched while somebody is asked",
+    "compaction.service": "cycles take their compaction from the context, unless they have their own",
+    "compaction.event": "a compaction is told before anything of the turn it is for",
+    "compaction.cycle": "a conversation under a small window stays sound, whatever is refused, asked or interrupted",
+    "compaction.long": "300 tool turns of 20 KB stay under 32k tokens, with what the strategy keeps of turn 1"
   }),
   // Budgets and stops
   ...from(BUDGETS, {

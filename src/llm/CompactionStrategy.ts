@@ -197,7 +197,7 @@ export interface SummariseOptions<R = never> {
   readonly model?: LanguageModel.LanguageModel | undefined
   /** What that model is told to do. Default: to write down what is needed to go on. */
   readonly instructions?: string | undefined
-  /** How long a summary may be, in tokens. Default 1,500, and never more than a quarter of the target. */
+  /** How long a summary may be, in tokens. Default 1,500; where the target is small, a quarter of it, at least 200. */
   readonly maxTokens?: number | undefined
   /** What the request may come to, in tokens. Default: what a request of the conversation may. */
   readonly maxRequestTokens?: number | undefined

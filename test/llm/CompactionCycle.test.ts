@@ -5,11 +5,12 @@ import { assert, describe, it } from "@effect/vitest"
 import {
   Compaction,
   CompactionStrategy,
-  type CycleEvent,
+  CycleEvent,
   CycleStore,
   LlmCycle,
   PermissionPolicy,
   Question,
+  TokenEstimate,
   ToolRegistry
 } from "agcore"
 import { ScriptedModel } from "agcore/testing"
@@ -260,8 +261,8 @@ for (const { name: loop, submit } of drivers) {
           tools: [page(200)],
           config: { maxTurns: 30, compaction: Compaction.make({ contextWindow: 5_000, reserve: 500 }) },
           script: (request, count) => {
-            const tokens = tokensOf(request) * 2
-            return tokens > 5_000
+            const tokens = Math.ceil(TokenEstimate.ofMessages(request.prompt.content) * 2.5)
+            return tokens > 4_500
               ? { error: refused }
               : { ...looks(20)(request, count), usage: { input: tokens, output: 1 } }
           }
@@ -379,3 +380,226 @@ for (const { name: loop, submit } of drivers) {
       }))
   })
 }
+
+// =============================================================================
+// What a stream tells
+// =============================================================================
+
+const eventsOf = (stream: Stream.Stream<CycleEvent.CycleEvent, unknown>) =>
+  Effect.gen(function*() {
+    const events: Array<CycleEvent.CycleEvent> = []
+    const exit = yield* Effect.exit(Stream.runForEach(stream, (event) => Effect.sync(() => events.push(event))))
+    return { events, exit }
+  })
+
+describe("the stream", () => {
+  // verifies: compaction.event
+  it.effect("tells of a compaction before anything of its turn", () =>
+    Effect.gen(function*() {
+      const { cycle } = yield* makeCycle({
+        tools: [page(200)],
+        config: { maxTurns: 20, compaction: Compaction.make({ contextWindow: 2_000, reserve: 200 }) },
+        script: looks(12)
+      })
+      const { events, exit } = yield* eventsOf(cycle.submitStreamWithTools("go"))
+      checkEvents(events, exit)
+      const compactions = events.flatMap((event, index) => event._tag === "HistoryCompacted" ? [{ event, index }] : [])
+      assert.isAbove(compactions.length, 1)
+      for (const { event, index } of compactions) {
+        assert.isBelow(event.messagesAfter, event.messagesBefore + 1)
+        assert.isBelow(event.tokensAfter, event.tokensBefore)
+        assert.isFalse(event.isRefused)
+        assert.match(event.strategy, /^(clearToolResults|dropOldest|clearToolResults, dropOldest)$/)
+        const [before, after] = [events[index - 1]!, events[index + 1]!]
+        assert.strictEqual(before._tag, "ToolExecutionCompleted")
+        assert.strictEqual("turn" in after ? after.turn : 0, event.turn)
+        assert.strictEqual("turn" in before ? before.turn : 0, event.turn - 1)
+      }
+    }))
+
+  it.effect("tells of the second try, and of a function", () =>
+    Effect.gen(function*() {
+      const refusing = yield* makeCycle({
+        tools: [page(200)],
+        config: { compaction: Compaction.make() },
+        script: [callsOf("look"), callsOf("look"), callsOf("look"), { error: tooLong() }, ScriptedModel.text("ok")]
+      })
+      const { events, exit } = yield* eventsOf(refusing.cycle.submitStreamWithTools("go"))
+      checkEvents(events, exit)
+      assert.deepStrictEqual(events.slice(-4).map(name), [
+        "HistoryCompacted(4, clearToolResults, dropOldest)",
+        "AssistantTextDelta(\"ok\")",
+        "TurnComplete(4, stop)",
+        "CycleComplete(stop)"
+      ])
+      const replacing = yield* makeCycle({
+        config: { compaction: ({ messages, turn }) => Effect.succeed(turn === 1 ? messages.slice(-1) : messages) },
+        script: () => ScriptedModel.text("ok")
+      })
+      yield* replacing.cycle.submit("one")
+      const replaced = yield* eventsOf(replacing.cycle.submitStream("two"))
+      assert.strictEqual(name(replaced.events[0]!), "HistoryCompacted(2, function)")
+    }))
+
+  it.effect("asks no second time once it has told of an answer", () =>
+    Effect.gen(function*() {
+      const { cycle, requests } = yield* makeCycle({
+        config: { compaction: Compaction.make() },
+        script: [{ text: "It is", error: tooLong() }]
+      })
+      const { events, exit } = yield* eventsOf(cycle.submitStream("go"))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.deepStrictEqual(events.map(name), ["AssistantTextDelta(\"It \")", "AssistantTextDelta(\"is\")"])
+      assert.lengthOf(yield* requests, 1)
+    }))
+
+  it.effect("stores and sends a compaction as JSON", () =>
+    Effect.gen(function*() {
+      const { cycle } = yield* makeCycle({
+        tools: [page(200)],
+        config: { maxTurns: 20, compaction: Compaction.make({ contextWindow: 2_000, reserve: 200 }) },
+        script: looks(12)
+      })
+      const { events } = yield* eventsOf(cycle.submitStreamWithTools("go"))
+      const compaction = events.find((event) => event._tag === "HistoryCompacted")!
+      const codec = Schema.toCodecJson(CycleEvent.CycleEvent)
+      const json = yield* Schema.encodeEffect(codec)(compaction)
+      assert.deepStrictEqual(yield* Schema.decodeUnknownEffect(codec)(JSON.parse(JSON.stringify(json))), compaction)
+    }))
+})
+
+// =============================================================================
+// Properties
+// =============================================================================
+
+const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
+
+const Turns = Schema.Array(
+  Schema.Struct({ calls: upTo(3), words: upTo(400), asks: Schema.Boolean })
+).check(Schema.isMinLength(3), Schema.isMaxLength(12))
+
+const STRATEGIES = [
+  CompactionStrategy.dropOldest(),
+  CompactionStrategy.clearToolResults(),
+  CompactionStrategy.summarise({ maxTokens: 60 }),
+  CompactionStrategy.sequence(CompactionStrategy.clearToolResults(), CompactionStrategy.dropOldest()),
+  CompactionStrategy.custom("keepsTheEnd", ({ messages }) => Effect.succeed(messages.slice(-1)))
+]
+
+describe("a conversation under a small window", () => {
+  // verifies: compaction.cycle
+  it.effect.prop(
+    "stays sound, whatever is refused, asked, answered or interrupted",
+    {
+      turns: Turns,
+      strategy: upTo(STRATEGIES.length - 1),
+      /** What the provider takes; what was configured is more or less. */
+      window: Schema.Literals([600, 1_500, 4_000]),
+      configured: Schema.Literals([undefined, 500, 1_500, 6_000]),
+      streams: Schema.Boolean,
+      interruptAt: upTo(80)
+    },
+    ({ configured, interruptAt, streams, strategy, turns, window }) =>
+      Effect.gen(function*() {
+        let position = 0
+        let first: string | undefined
+        const read = tool("read", () => Effect.sync(() => `page ${words(turns[position - 1]?.words ?? 1)}`))
+        const ask = tool("ask", () => Effect.succeed("answered"), { needsApproval: true })
+        const { check, cycle, requests } = yield* makeCycle({
+          tools: [read, ask],
+          config: {
+            maxTurns: 30,
+            system: "Be brief.",
+            compaction: Compaction.make({ contextWindow: configured, strategy: STRATEGIES[strategy]! })
+          },
+          script: (request) => {
+            if (isSummary(request)) return ScriptedModel.text("All of it.")
+            if (tokensOf(request) > window) return { error: tooLong() }
+            const turn = turns[position]
+            position++
+            return turn === undefined || turn.calls === 0
+              ? { text: "done", usage: { input: tokensOf(request), output: 1 } }
+              : callsOf(...Array.from({ length: turn.calls }, (_, at) => turn.asks && at === 1 ? "ask" : "read"))
+          }
+        })
+        const run = (effect: Effect.Effect<unknown, unknown>) =>
+          Effect.gen(function*() {
+            const fiber = yield* Effect.forkChild(effect)
+            for (let step = 0; step < interruptAt && fiber.pollUnsafe() === undefined; step++) yield* Effect.yieldNow
+            if (interruptAt < 40) yield* Fiber.interrupt(fiber)
+            yield* Fiber.await(fiber)
+            yield* check
+          })
+        for (let submit = 0; submit < 3; submit++) {
+          const prompt = `question ${submit}`
+          yield* run(streams ? Stream.runDrain(cycle.submitStreamWithTools(prompt)) : cycle.submitWithTools(prompt))
+          for (let round = 0; round < 5; round++) {
+            const pending = yield* cycle.pending
+            if (pending.length === 0) break
+            const before = (yield* cycle.messages).slice(-2)
+            assert.isFalse(before.some((message) => textOf([message]).includes("cleared to make room")))
+            const answers = pending.map((question) => Question.approve(question))
+            yield* run(streams ? Stream.runDrain(cycle.resumeStream(answers)) : cycle.resume(answers))
+          }
+        }
+        for (const { prompt } of yield* requests) {
+          if (textOf(prompt.content).includes("You condense")) continue
+          assert.strictEqual(prompt.content[0]?.role, "system")
+          // What a person asked first and last is there.
+          const texts = prompt.content.flatMap((message) => message.role === "user" ? [textOf([message])] : [])
+          first ??= texts[0]
+          assert.strictEqual(texts[0], first)
+          assert.match(texts.at(-1)!, /question|All of it/)
+        }
+        assert.isAtLeast(
+          (yield* cycle.history).turns,
+          (yield* cycle.messages).filter((it) => it.role === "assistant").length
+        )
+      }),
+    { arbitrary: { runs: 80 } }
+  )
+})
+
+// =============================================================================
+// Beyond one process
+// =============================================================================
+
+describe("a conversation that is kept", () => {
+  it.effect("goes on compacted in another process, with its turns", () =>
+    Effect.gen(function*() {
+      const registry = yield* Effect.provide(ToolRegistry.make, PermissionPolicy.layerAllowAll)
+      yield* Effect.orDie(registry.registerAll([page(200)]))
+      const run = Effect.fnUntraced(function*(script: ScriptedModel.Script) {
+        const { model, requests } = yield* ScriptedModel.make(script)
+        const cycle = yield* LlmCycle.open("s", {
+          maxTurns: 40,
+          compaction: Compaction.make({ contextWindow: 2_000, reserve: 200, strategy: CompactionStrategy.summarise() })
+        }).pipe(
+          Effect.provideService(LanguageModel.LanguageModel, model),
+          Effect.provideService(ToolRegistry.ToolRegistry, registry)
+        )
+        yield* cycle.submitWithTools("go")
+        checkMessages(yield* cycle.messages)
+        return { cycle, requests: yield* requests }
+      })
+      let looked = 0
+      const script: ScriptedModel.Script = (request) =>
+        isSummary(request)
+          ? ScriptedModel.text("The code is 4711.")
+          : ++looked % 9 === 0
+          ? ScriptedModel.text("ok")
+          : callsOf("look")
+      const first = yield* run(script)
+      const turns = (yield* first.cycle.history).turns
+      const second = yield* run(script)
+      assert.strictEqual((yield* second.cycle.history).turns, turns + 9)
+      // A summary from before the restart is known for what it is, and taken over.
+      const records = second.requests.filter(isSummary).map(({ prompt }) => textOf(prompt.content))
+      assert.isNotEmpty(records)
+      for (const record of records) assert.match(record, /## Earlier summary.*4711/)
+      const summaries = (yield* second.cycle.messages).filter((message) =>
+        /A summary of earlier/.test(textOf([message]))
+      )
+      assert.lengthOf(summaries, 1)
+    }).pipe(Effect.provide(CycleStore.layerMemory)))
+})

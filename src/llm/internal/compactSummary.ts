@@ -16,8 +16,9 @@ import { marked, markOf, markOfUnit, messagesOf } from "./compactUnits.ts"
 const NAME = "summarise"
 const DEFAULT_MAX_TOKENS = 1_500
 const DEFAULT_TIMEOUT = "60 seconds"
-/** Which part of the target a summary may take. */
+/** Which part of the target a summary may take; less than the minimum says nothing. */
 const MAX_PART = 4
+const MIN_TOKENS = 200
 
 const DEFAULT_INSTRUCTIONS = `You condense the earlier part of a conversation between a person and an \
 assistant that works with tools. The assistant goes on with your summary in place of the original, so write down \
@@ -36,7 +37,10 @@ export const summarise = (options: SummariseOptions<unknown>): Strategy => {
     name: NAME,
     compact: Effect.fnUntraced(function*(state): Effect.fn.Return<Compacted | undefined, CompactionError> {
       const units = state.units.filter((unit) => !unit.isKept && markOfUnit(unit) !== "note")
-      const maxSummaryTokens = Math.min(options.maxTokens ?? DEFAULT_MAX_TOKENS, state.target / MAX_PART)
+      const maxSummaryTokens = Math.min(
+        options.maxTokens ?? DEFAULT_MAX_TOKENS,
+        Math.max(MIN_TOKENS, state.target / MAX_PART)
+      )
       // What is not much longer than its summary is not worth a request; neither is a summary of a summary.
       if (state.tokens(messagesOf(units)) <= maxSummaryTokens) return undefined
       if (units.every((unit) => markOfUnit(unit) === "summary")) return undefined
