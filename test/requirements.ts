@@ -287,7 +287,28 @@ export const requirements: ReadonlyArray<Requirement> = [
     "budget.price-table": "a price table holds prices that are numbers, in one currency",
     "budget.price-parts":
       "tokens cost what they were used for: uncached, read from a cache, written to it, text, reasoning",
-    "budget.never-free": "tokens of a model without a price, or that nobody counted, are an error and never free"
+    "budget.never-free": "tokens of a model without a price, or that nobody counted, are an error and never free",
+    "budget.fail": "a limit that is reached says which it is, how much it is and what was used",
+    "budget.zero": "a budget of nothing asks nothing",
+    "budget.invalid": "a limit that is negative or no number is an error before anything is asked",
+    "budget.estimate": "what a provider does not count is estimated, so that a budget is held all the same",
+    "budget.cost": "a budget of money counts what tokens cost",
+    "budget.model-name": "a price goes by the name the provider gives the model, else by the one that was asked",
+    "budget.unpriced": "with a budget of money no model is asked that has no price",
+    "budget.last-turn": "at a limit the model can be asked once more, without tools, to conclude",
+    "budget.duration": "a budget of time stops a request to the model",
+    "budget.duration-tools": "a budget of time stops running tools, starts none that waits, and each is answered",
+    "budget.duration-last-turn": "when time is up, a request may end and the model conclude, within a limit of their own",
+    "budget.people": "waiting for a person takes nothing of a budget of time, and its other limits go on after it",
+    "budget.pause": "at a limit the submit can pause, with its calls run; resumed, it has its whole budget anew",
+    "budget.pause-kept": "a paused submit goes on in another process, and what was spent is known there",
+    "budget.nested": "what cycles inside of tools spend is charged to those around them, whose limits hold them",
+    "budget.totals": "tokens, cost and time are reported for each submit and for the conversation",
+    "stop.conditions": "conditions as values end a submit with the turn in which they hold",
+    "stop.combined": "conditions are combined with each other and with functions of one's own",
+    "stop.mistake": "a condition with a number that is none stops a submit rather than let it go on",
+    "stop.repeated": "the same call with the same result, in ten turns, ends the submit with an error",
+    "stop.progress": "a call that has another result, or something new beside it, is no repetition"
   }),
   // Large results
   ...from(LARGE_RESULTS, {

@@ -52,6 +52,12 @@ export interface ScriptedTurn {
     readonly input: number
     /** Tokens of the response. */
     readonly output: number
+    /** How many tokens of `input` were read from a cache. Default: not told. */
+    readonly cacheRead?: number | undefined
+    /** How many tokens of `input` were written to a cache. Default: not told. */
+    readonly cacheWrite?: number | undefined
+    /** How many tokens of `output` are reasoning. Default: not told. */
+    readonly reasoning?: number | undefined
   } | undefined
   /** Further parts, before the end. Default: none. */
   readonly parts?: ReadonlyArray<Response.PartEncoded & Response.StreamPartEncoded> | undefined
@@ -198,8 +204,12 @@ const complete = (turn: ScriptedTurn, count: number): CompleteTurn => {
       type: "finish",
       reason,
       usage: {
-        inputTokens: { total: turn.usage?.input },
-        outputTokens: { total: turn.usage?.output }
+        inputTokens: {
+          total: turn.usage?.input,
+          cacheRead: turn.usage?.cacheRead,
+          cacheWrite: turn.usage?.cacheWrite
+        },
+        outputTokens: { total: turn.usage?.output, reasoning: turn.usage?.reasoning }
       },
       response: undefined
     }],

@@ -17,7 +17,7 @@ import type * as Semaphore from "effect/Semaphore"
 import type { Decision, Request } from "./PermissionPolicy.ts"
 import type { Answer, Question } from "./Question.ts"
 import type { Definition } from "./Tool.ts"
-import type { ToolError } from "./ToolError.ts"
+import type { ToolError, ToolErrorReason } from "./ToolError.ts"
 import type { ToolCall, ToolInvocation } from "./ToolInvocation.ts"
 
 /**
@@ -107,6 +107,8 @@ export interface Answered {
 export interface RunOptions {
   /** One permit is held while the tool runs, taken after its exclusivity key. Default: none needed. */
   readonly permits?: Semaphore.Semaphore | undefined
+  /** Asked when waiting is over: a reason not to run after all. Default: there is none. */
+  readonly refuse?: Effect.Effect<ToolErrorReason | undefined> | undefined
   /** Called when waiting is over and the tool starts. Must not block. */
   readonly onStart?: (() => void) | undefined
   /** Stops the run when it ends, as its timeout does, if that comes first. Default: nothing else stops it. */

@@ -2,6 +2,7 @@
  * What a submit spends as it goes, and where its budget ends.
  */
 import * as Prompt from "effect/ai/Prompt"
+import type * as Response from "effect/ai/Response"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { NotExecuted } from "../../tools/ToolError.ts"
@@ -10,6 +11,7 @@ import type { Accepted, RunOptions } from "../../tools/ToolSnapshot.ts"
 import type { OnExceeded } from "../Budget.ts"
 import { defaultRepeatedCalls } from "../CycleConfig.ts"
 import { InvalidLimit, RepeatedCalls } from "../CycleError.ts"
+import * as History from "../History.ts"
 import * as TokenEstimate from "../TokenEstimate.ts"
 import type { Answer } from "./answer.ts"
 import * as Budget from "./budget.ts"
@@ -50,35 +52,48 @@ export const findRepeated = (submit: Submit): RepeatedCalls | undefined => {
 // Tokens
 // -----------------------------------------------------------------------------
 
-/** Counts what a response has used, estimated where the provider does not say. */
-export const charge = (submit: Submit, request: Request, answer: Answer): void => {
-  const { input, output } = Usage.tokensOf(answer.usage)
-  const isNeeded = Budget.isCounted(submit.account) || submit.conversation.config.stopWhen !== undefined
-  // No request is empty: a provider that says so does not count.
-  const told = input === undefined || Usage.sumOf({ ...input, ...NO_OUTPUT }) === 0 ? undefined : input
-  const said = output === undefined || output.text + output.reasoning === 0 ? undefined : output
-  Budget.spend(
-    submit.account,
-    {
-      ...(told ?? (isNeeded ? { ...NO_INPUT, uncached: requestTokens(request) } : NO_INPUT)),
-      ...(said ?? (isNeeded ? { ...NO_OUTPUT, text: contentTokens(answer.content) } : NO_OUTPUT))
-    },
-    namesOf(answer.model, request.modelName)
-  )
-}
+/** Counts what a response has used. */
+export const charge = (submit: Submit, request: Request, answer: Answer): void =>
+  spend(submit, answer.usage, namesOf(answer.model, request.modelName), {
+    input: () => requestTokens(request),
+    output: () => contentTokens(answer.content)
+  })
 
 /** Counts a request that was stopped before the provider said what it has used. */
 export const chargeStopped = (
   submit: Submit,
   request: Request,
   content: ReadonlyArray<Prompt.AssistantMessagePart>
+): void =>
+  spend(submit, Usage.NO_USAGE, namesOf(request.modelName), {
+    input: () => requestTokens(request),
+    output: () => contentTokens(content)
+  })
+
+/** Counts what a summary of the transcript has used. */
+export const chargeSummary = (submit: Submit, usage: Response.Usage): void =>
+  spend(submit, usage, namesOf(submit.conversation.modelName), {
+    // It was made of less than that.
+    input: () => TokenEstimate.ofMessages(History.messages(submit.conversation.history)),
+    output: () => 0
+  })
+
+/** What a provider does not tell is estimated, where anything depends on it. */
+const spend = (
+  { account, conversation }: Submit,
+  usage: Response.Usage,
+  models: ReadonlyArray<string>,
+  estimate: { readonly input: () => number; readonly output: () => number }
 ): void => {
-  if (!Budget.isCounted(submit.account)) return
-  Budget.spend(
-    submit.account,
-    { ...NO_INPUT, ...NO_OUTPUT, uncached: requestTokens(request), text: contentTokens(content) },
-    namesOf(request.modelName)
-  )
+  const { input, output } = Usage.tokensOf(usage)
+  const tokens = { ...NO_INPUT, ...NO_OUTPUT, ...input, ...output }
+  if (Budget.isCounted(account) || conversation.config.stopWhen !== undefined) {
+    // No request is empty: a provider that says so does not count.
+    const isTold = input !== undefined && Usage.sumOf({ ...input, ...NO_OUTPUT }) > 0
+    if (!isTold) tokens.uncached = estimate.input()
+    if (output === undefined || (!isTold && Usage.sumOf(tokens) === tokens.uncached)) tokens.text = estimate.output()
+  }
+  Budget.spend(account, tokens, models)
 }
 
 const NO_INPUT: Usage.InputTokens = { uncached: 0, cacheRead: 0, cacheWrite: 0 }
@@ -114,20 +129,22 @@ export const runInTime = (
   options: RunOptions & { readonly onStart: () => void }
 ): Effect.Effect<ToolInvocation> => {
   if (!isTimed(submit)) return accepted.run(options)
-  const until = Budget.timeIsUp(submit.account)
-  const notExecuted = Effect.sync(() => failed(accepted.call, new NotExecuted({ why: "budget" })))
-  return Effect.flatMap(Budget.isTimeUp(submit.account), (isUp) => {
-    if (isUp) return notExecuted
+  return Effect.suspend(() => {
+    const why = new NotExecuted({ why: "budget" })
+    const until = Budget.timeIsUp(submit.account)
     let isStarted = false
-    const onStart = () => {
-      isStarted = true
-      options.onStart()
-    }
-    // A call that waits for its turn ends here, one that runs by its own end.
-    return Effect.raceFirst(
-      accepted.run({ ...options, onStart, until }),
-      Effect.andThen(until, Effect.suspend(() => isStarted ? Effect.never : notExecuted))
-    )
+    const run = accepted.run({
+      ...options,
+      until,
+      refuse: Effect.map(Budget.isTimeUp(submit.account), (isUp) => isUp ? why : undefined),
+      onStart: () => {
+        isStarted = true
+        options.onStart()
+      }
+    })
+    // What waits for its turn ends here, what runs by its own limit.
+    const waiting = Effect.suspend(() => isStarted ? Effect.never : Effect.succeed(failed(accepted.call, why)))
+    return Effect.raceFirst(run, Effect.andThen(until, waiting))
   })
 }
 

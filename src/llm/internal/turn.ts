@@ -121,6 +121,10 @@ export const prepare = (submit: Submit): Effect.Effect<Prepared, CycleError> =>
       case "Ask":
       case "Conclude": {
         const concludes = border._tag === "Conclude" ? border.exceeded : undefined
+        const { config, modelName } = submit.conversation
+        // Compaction may ask it first.
+        const known = config.prepareTurn === undefined ? Budget.findUnpriced(submit.account, modelName) : undefined
+        if (known !== undefined) return rest(submit, failWith(submit, known))
         return Effect.flatMap(
           Spending.inTime(submit, prepareRequest(submit, concludes)),
           (request): Effect.Effect<Prepared, CycleError> => {

@@ -91,6 +91,8 @@ export const makeRun: (
       const audited = { call, tool: item.definition, identity, actor: options?.actor }
 
       const perform = Effect.fnUntraced(function*(abandon: Exclusivity.Abandon, beside: RunOptions | undefined) {
+        const refusal = beside?.refuse === undefined ? undefined : yield* beside.refuse
+        if (refusal !== undefined) return failedWithin(maxBytes, call, refusal)
         const { context, end, partial, stop } = makeContext(call, identity, maxBytes, options)
         yield* hearOf(call, "start", () => beside?.onStart?.())
         const started = yield* Clock.currentTimeMillis
