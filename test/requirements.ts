@@ -25,6 +25,7 @@ const COMPACTION = "conversations that last"
 const BUDGETS = "budgets and stops"
 const LARGE_RESULTS = "large results"
 const AUDIT = "audit log"
+const STORES = "kept conversations"
 const MCP = "https://modelcontextprotocol.io/specification"
 
 export const requirements: ReadonlyArray<Requirement> = [
@@ -298,7 +299,8 @@ export const requirements: ReadonlyArray<Requirement> = [
     "budget.last-turn": "at a limit the model can be asked once more, without tools, to conclude",
     "budget.duration": "a budget of time stops a request to the model",
     "budget.duration-tools": "a budget of time stops running tools, starts none that waits, and each is answered",
-    "budget.duration-last-turn": "when time is up, a request may end and the model conclude, within a limit of their own",
+    "budget.duration-last-turn":
+      "when time is up, a request may end and the model conclude, within a limit of their own",
     "budget.people": "waiting for a person takes nothing of a budget of time, and its other limits go on after it",
     "budget.pause": "at a limit the submit can pause, with its calls run; resumed, it has its whole budget anew",
     "budget.pause-kept": "a paused submit goes on in another process, and what was spent is known there",
@@ -365,5 +367,20 @@ export const requirements: ReadonlyArray<Requirement> = [
     "audit.sql-writers": "connections that share a table write one chain",
     "audit.command": "a command says whether a log is in order, and where it is not",
     "audit.command-usage": "the command ends with 2 where there is nothing to check"
+  }),
+  // Kept conversations
+  ...from(STORES, {
+    "store.whole": "what is loaded is everything that was saved, in another store over the same place",
+    "store.conflict": "of two writers of one revision one saves, and the other is told; nothing is merged",
+    "store.processes": "processes that share a directory save each revision once",
+    "store.crash": "a process may end at any point of a save: the conversation before or after it is loaded",
+    "store.damage": "a file that a disk has damaged costs one revision, and that is said",
+    "store.ids": "any text is an id, and no two are taken for each other",
+    "store.json": "what has no JSON is refused, and where it stands is said",
+    "store.formats": "what was written once is read for ever, older forms are migrated, newer ones refused untouched",
+    "store.private": "files of conversations are for their owner only",
+    "store.cheap": "a message is encoded once, however often its conversation is saved",
+    "store.bounded": "a store that does not answer is not waited for longer than its time",
+    "store.interruption": "an interrupted save is finished before the interruption goes on"
   })
 ]
