@@ -96,17 +96,19 @@ const temporary = Effect.flatMap(
 
 type Platform = NodeServices.NodeServices | Scope.Scope
 
-const stores: ReadonlyArray<readonly [name: string, make: Effect.Effect<ResultStore.ResultStore, unknown, Platform>]> =
-  [
-    ["in memory", ResultStore.makeMemory()],
-    ["in a directory", Effect.flatMap(temporary, (directory) => ResultStore.makeFileSystem({ directory }))],
-    ["of one's own", Effect.sync(map)]
-  ]
+/** With how often a property is tried: a file is written for each. */
+const stores: ReadonlyArray<
+  readonly [name: string, make: Effect.Effect<ResultStore.ResultStore, unknown, Platform>, runs: number]
+> = [
+  ["in memory", ResultStore.makeMemory(), 100],
+  ["in a directory", Effect.flatMap(temporary, (directory) => ResultStore.makeFileSystem({ directory })), 20],
+  ["of one's own", Effect.sync(map), 100]
+]
 
 const onDisk = <A, E>(effect: Effect.Effect<A, E, Platform>) =>
   effect.pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 
-describe.each(stores)("a store %s", (_, make) => {
+describe.each(stores)("a store %s", (_, make, runs) => {
   // verifies: result-store.whole
   it.effect.prop(
     "gives pages that are the whole text together and break no character",
@@ -119,7 +121,7 @@ describe.each(stores)("a store %s", (_, make) => {
         assert.strictEqual(yield* readAll(store, key, text, length), text.toWellFormed())
         assert.strictEqual((yield* store.read(key)).text, text.toWellFormed())
       }).pipe(onDisk),
-    { timeout: 60_000 }
+    { timeout: 60_000, arbitrary: { runs } }
   )
 
   // verifies: result-store.whole
@@ -138,7 +140,7 @@ describe.each(stores)("a store %s", (_, make) => {
         assert.strictEqual(page.offset, expected)
         assert.strictEqual(page.text, Array.from(text)[starts.indexOf(expected)] ?? "")
       }).pipe(onDisk),
-    { timeout: 60_000 }
+    { timeout: 60_000, arbitrary: { runs } }
   )
 
   it.effect("says what it keeps", () =>
@@ -263,7 +265,7 @@ describe.each(stores)("a store %s", (_, make) => {
         assert.deepStrictEqual(matches, expected)
         assert.isUndefined(nextOffset)
       }).pipe(onDisk),
-    { timeout: 60_000 }
+    { timeout: 60_000, arbitrary: { runs } }
   )
 
   // verifies: result-store.search
