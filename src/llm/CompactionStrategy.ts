@@ -251,7 +251,7 @@ export const summarise = <R = never>(options: SummariseOptions<R> = {}): Strateg
  * @category strategies
  * @since 0.1.0
  */
-export const custom = <E, R>(
+export const custom = <E = never, R = never>(
   name: string,
   compact: (state: CompactionState) => Effect.Effect<ReadonlyArray<Prompt.Message> | undefined, E, R>
 ): Strategy<R> => ({

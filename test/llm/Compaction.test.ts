@@ -495,6 +495,16 @@ describe("summarise", () => {
       assert.isBelow(shortened!.tokensAfter, 600)
     }))
 
+  it.effect("has room for a summary, however little there is", () =>
+    Effect.gen(function*() {
+      const shortened = yield* compact(
+        { contextWindow: 1_000, target: 0, keepTurns: 2, strategy },
+        [user("go"), ...many(9)],
+        [ScriptedModel.text("The code of the vault is 4711, and the door is on the left.")]
+      )
+      assert.match(textsIn(shortened!.messages).join(), /4711, and the door is on the left/)
+    }))
+
   for (
     const [name, turns] of Object.entries<Array<ScriptedModel.ScriptedTurn>>({
       "fails": [{ error: refused }],

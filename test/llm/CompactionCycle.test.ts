@@ -16,7 +16,9 @@ import {
 import { ScriptedModel } from "agcore/testing"
 import { Deferred, Effect, Exit, Fiber, Schema, Stream } from "effect"
 import { AiError, LanguageModel, type Prompt, Tokenizer } from "effect/ai"
+import { json, type Respond } from "../openai/support.ts"
 import { tool } from "../tools/support.ts"
+import { makeHttpCycle, says } from "./http.ts"
 import {
   aiError,
   callsOf,
@@ -25,8 +27,6 @@ import {
   describe as name,
   drivers,
   makeCycle,
-  overloaded,
-  plain,
   reasonOf,
   refused,
   results
@@ -493,9 +493,9 @@ describe("a conversation under a small window", () => {
     {
       turns: Turns,
       strategy: upTo(STRATEGIES.length - 1),
-      /** What the provider takes; what was configured is more or less. */
+      /** What the provider takes; what was configured is more or less, or (0) not known. */
       window: Schema.Literals([600, 1_500, 4_000]),
-      configured: Schema.Literals([undefined, 500, 1_500, 6_000]),
+      configured: Schema.Literals([0, 500, 1_500, 6_000]),
       streams: Schema.Boolean,
       interruptAt: upTo(80)
     },
@@ -558,6 +558,61 @@ describe("a conversation under a small window", () => {
       }),
     { arbitrary: { runs: 80 } }
   )
+})
+
+// =============================================================================
+// Over a real server
+// =============================================================================
+
+describe("over the OpenAI layer", () => {
+  for (const { name: loop, submit } of drivers) {
+    it.effect(`a refusal is known in ${loop}, and the shorter request goes through`, () =>
+      Effect.gen(function*() {
+        const sizes: Array<number> = []
+        const refusals: ReadonlyArray<Respond> = [
+          // OpenAI, vLLM, llama.cpp
+          json({
+            error: {
+              message: "This model's maximum context length is 1000 tokens.",
+              type: "invalid_request_error",
+              param: "messages",
+              code: "context_length_exceeded"
+            }
+          }, 400),
+          json({
+            object: "error",
+            message: "This model's maximum context length is 1000 tokens. However, you requested 1616 tokens.",
+            type: "BadRequestError",
+            code: 400
+          }, 400),
+          json({
+            error: {
+              code: 500,
+              message: "the request exceeds the available context size. try increasing the context size",
+              type: "exceed_context_size_error",
+              n_prompt_tokens: 1_407,
+              n_ctx: 1_000
+            }
+          }, 500)
+        ]
+        for (const refusal of refusals) {
+          const look = says({ calls: [{ name: "look", arguments: "{}" }] })
+          const answers = [look, look, look, refusal, says({ text: "ok" })]
+          let count = 0
+          const { cycle } = yield* makeHttpCycle({
+            tools: [page(300)],
+            config: { compaction: Compaction.make({ contextWindow: 100_000 }) },
+            respond: (response, received) => {
+              sizes.push(JSON.stringify(received.body).length)
+              answers[count++]!(response, received)
+            }
+          })
+          assert.strictEqual((yield* submit(cycle, "go")).text, "ok")
+          assert.strictEqual(count, 5)
+          assert.isBelow(sizes.at(-1)!, sizes.at(-2)! * 0.7)
+        }
+      }))
+  }
 })
 
 // =============================================================================

@@ -3,7 +3,7 @@
  * tokens, and what each strategy promises to keep of its first turn.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Compaction, CompactionStrategy, type ToolContext } from "agcore"
+import { Compaction, CompactionStrategy } from "agcore"
 import { ScriptedModel } from "agcore/testing"
 import { Effect } from "effect"
 import type { Prompt } from "effect/ai"
@@ -108,7 +108,7 @@ describe("300 tool turns with 20 KB results in a window of 32k tokens", () => {
         let turn = 0
         let largest = 0
         let summaries = 0
-        const { check, cycle, requests } = yield* makeCycle<ToolContext.ToolContext>({
+        const { check, cycle, requests } = yield* makeCycle({
           tools: [tool("look", () => Effect.sync(() => page(++turn)))],
           config: {
             maxTurns: TURNS + 1,
@@ -144,7 +144,7 @@ describe("300 tool turns with 20 KB results in a window of 32k tokens", () => {
   it.effect("are not without a compaction", () =>
     Effect.gen(function*() {
       let turn = 0
-      const { cycle } = yield* makeCycle<ToolContext.ToolContext>({
+      const { cycle } = yield* makeCycle({
         tools: [tool("look", () => Effect.sync(() => page(++turn)))],
         config: { maxTurns: TURNS + 1 },
         script: (request) => tokensOf(request) > WINDOW ? ScriptedModel.text("too long") : callsOf("look")

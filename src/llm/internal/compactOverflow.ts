@@ -98,7 +98,7 @@ export const readOverflow = ({ reason }: AiError.AiError): Overflow | undefined 
   const beside = texts.flatMap((text) => BESIDE.map((number) => number.exec(text)).filter(Predicate.isNotNull))
   const find = (name: keyof Overflow): number | undefined => {
     const found = [...matches, ...beside].find((match) => match.groups?.[name] !== undefined)?.groups?.[name]
-    return found === undefined ? undefined : Number(found)
+    return found === undefined || Number(found) === 0 ? undefined : Number(found)
   }
   return { limit: find("limit"), used: find("used") }
 }

@@ -7,6 +7,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import * as Tokenizer from "effect/ai/Tokenizer"
 import * as Effect from "effect/Effect"
+import * as HashSet from "effect/HashSet"
 import * as Compaction from "../Compaction.ts"
 import type { CycleConfig } from "../CycleConfig.ts"
 import { ContextExceeded, type CycleError, ModelFailed } from "../CycleError.ts"
@@ -60,7 +61,7 @@ export const fit = Effect.fnUntraced(function*(submit: Submit, request: Request)
   // Nothing of a turn that somebody has to answer for is touched.
   if (compactor === undefined || pending.length > 0) return request
   const outcome = yield* compactor.prepare(outgoing(submit, request), { spend: yield* spending(submit) })
-  return outcome._tag === "Compacted" ? shorten(submit, request, outcome, false) : request
+  return outcome._tag === "Compacted" ? yield* shorten(submit, request, outcome, false) : request
 })
 
 /** A shorter request after one that was refused for its length; fails with why it was refused where there is none. */
@@ -74,7 +75,10 @@ export const refit = Effect.fnUntraced(function*(
   if (compactor !== undefined && refusal !== undefined && pending.length === 0) {
     const how = { spend: yield* spending(submit), refusal }
     const outcome = yield* compactor.prepare(outgoing(submit, request), how)
-    if (outcome._tag === "Compacted") return shorten(submit, request, outcome, true)
+    if (outcome._tag === "Compacted") {
+      // What came before the first try was told then.
+      return yield* shorten(submit, { ...request, events: [] }, outcome, true)
+    }
     if (outcome._tag === "Exceeded") {
       const { contextWindow, tokens } = outcome
       return yield* fail(submit, new ContextExceeded({ contextWindow, tokens, error }))
@@ -98,22 +102,27 @@ const spending = (submit: Submit) =>
     parent?.charge(usage)
   })
 
-const shorten = (
+const shorten = Effect.fnUntraced(function*(
   submit: Submit,
   request: Request,
   outcome: Extract<Outcome, { readonly _tag: "Compacted" }>,
   isRefused: boolean
-): Request => {
+): Effect.fn.Return<Request> {
   const { conversation } = submit
   const before = closeHistory(conversation)
+  const { callIds, turns } = conversation.history
+  const after = History.fromMessages(outcome.messages, turns)
   // Turns and ids of calls are not given out again, whatever is left of them.
-  conversation.history = { ...conversation.history, closed: outcome.messages }
+  conversation.history = { ...after, callIds: HashSet.union(callIds, after.callIds) }
+  yield* Effect.logDebug(
+    `The conversation was compacted (${outcome.strategy}): ${outcome.tokensBefore} tokens became ${outcome.tokensAfter}`
+  )
   return {
     ...request,
-    prompt: Prompt.fromMessages([...request.system, ...outcome.messages]),
-    events: [compacted(submit, before, outcome.messages, { ...outcome, isRefused })]
+    prompt: Prompt.fromMessages([...request.system, ...after.closed]),
+    events: [...request.events, compacted(submit, before, after.closed, { ...outcome, isRefused })]
   }
-}
+})
 
 const compacted = (
   { conversation }: Submit,
