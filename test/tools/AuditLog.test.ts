@@ -471,13 +471,12 @@ describe("AuditLog", () => {
           const fs = yield* FileSystem.FileSystem
           const path = yield* tempPath
           yield* writeAll(path, [entry(0)])
-          const fiber = yield* Effect.forkChild(Effect.exit(writeAll(path, [entry(1)])))
           // Somebody is always there, and always another.
           let holder = 0
-          const others = yield* Effect.forkChild(Effect.forever(Effect.andThen(
-            Effect.suspend(() => fs.writeFileString(`${path}.lock`, String(holder++))),
-            Effect.sleep("1 second")
-          )))
+          const hold = Effect.suspend(() => fs.writeFileString(`${path}.lock`, String(holder++)))
+          yield* hold
+          const fiber = yield* Effect.forkChild(Effect.exit(writeAll(path, [entry(1)])))
+          const others = yield* Effect.forkChild(Effect.forever(Effect.andThen(hold, Effect.sleep("200 millis"))))
           const exit = yield* elapse(fiber)
           yield* Fiber.interrupt(others)
           assert.strictEqual(reasonOf(exit), `Busy: other writers hold ${path}.lock`)
@@ -489,7 +488,10 @@ describe("AuditLog", () => {
           const fs = yield* FileSystem.FileSystem
           let isSlow = false
           const slow = failingFiles((file) => ({
-            stat: Effect.tap(file.stat, () => isSlow ? fs.writeFileString(`${path}.lock`, "another") : Effect.void)
+            stat: Effect.tap(file.stat, () =>
+              isSlow
+                ? Effect.andThen(TestClock.adjust("2 seconds"), fs.writeFileString(`${path}.lock`, "another"))
+                : Effect.void)
           }))
           yield* withLog(path, (log) =>
             Effect.gen(function*() {

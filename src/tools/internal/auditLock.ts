@@ -33,11 +33,18 @@ export const withLock = <A, E, R>(
 ): Effect.Effect<A, E | AuditError | PlatformError, R> =>
   Effect.flatMap(uuid, (own) =>
     Effect.acquireUseRelease(
-      acquire(fs, path, own),
-      () => use(Effect.map(holder(fs, path), (other) => other === own)),
+      Effect.andThen(acquire(fs, path, own), Clock.currentTimeMillis),
+      (since) => use(isHeld(fs, path, own, since)),
       // What somebody took away is no longer ours to remove.
-      () => Effect.ignore(Effect.flatMap(holder(fs, path), (other) => other === own ? fs.remove(path) : Effect.void))
+      (since) =>
+        Effect.ignore(Effect.flatMap(isHeld(fs, path, own, since), (held) => held ? fs.remove(path) : Effect.void))
     ))
+
+// Nobody takes it away before its time, so there is seldom a need to look.
+const isHeld = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string, own: string, since: number) {
+  const elapsed = (yield* Clock.currentTimeMillis) - since
+  return elapsed < Duration.toMillis(STALE) / 2 || (yield* holder(fs, path)) === own
+})
 
 const acquire = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string, own: string) {
   const started = yield* Clock.currentTimeMillis
