@@ -34,6 +34,7 @@ const UNSTABLE: Record<string, ReadonlyArray<string>> = {
   "effect/encoding/Base64": ["openai/internal/", "mcp/internal/"],
   "effect/encoding/Sse": ["openai/internal/answer.ts", "mcp/internal/http/sse.ts"],
   "effect/http": ["openai/OpenAiModel.ts", "mcp/McpClient.ts", "mcp/McpServers.ts", "mcp/internal/http/", "cli/"],
+  "effect/persistence": ["llm/CycleStore.ts", "llm/internal/storeKeys.ts"],
   "effect/process": [
     "mcp/McpClient.ts",
     "mcp/McpServers.ts",

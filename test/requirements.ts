@@ -25,6 +25,7 @@ const COMPACTION = "conversations that last"
 const BUDGETS = "budgets and stops"
 const LARGE_RESULTS = "large results"
 const AUDIT = "audit log"
+const PEOPLE = "people in the loop"
 const STORES = "kept conversations"
 const MCP = "https://modelcontextprotocol.io/specification"
 
@@ -367,6 +368,24 @@ export const requirements: ReadonlyArray<Requirement> = [
     "audit.sql-writers": "connections that share a table write one chain",
     "audit.command": "a command says whether a log is in order, and where it is not",
     "audit.command-usage": "the command ends with 2 where there is nothing to check"
+  }),
+  // People in the loop
+  ...from(PEOPLE, {
+    "asking.suspend": "without an approver a submit comes to rest with its open questions and goes on with the answers",
+    "asking.siblings": "the other calls of a turn run while one waits, and keep their results",
+    "asking.deny": "a denied call never runs, and the model is told why",
+    "asking.edit": "a person may change a call's arguments: they are checked, and the model is told what ran",
+    "asking.partial": "questions without an answer stay open",
+    "asking.bound": "an answer holds for the question it names and for nothing else",
+    "asking.once": "an answer is used once, and an approved call runs once",
+    "asking.exclusive": "a conversation that waits takes answers only",
+    "asking.needs-approval": "a tool may need approval by a value or by its arguments; in doubt it asks",
+    "asking.elsewhere": "a stored conversation goes on with its answers in another process",
+    "asking.changed": "a call whose tool has changed is another question",
+    "asking.approver": "an approver is asked while the other calls run",
+    "session.running-not-repeated": "a call that may have run before a restart is not run again",
+    "output.awaiting-input": "a tool may ask back and goes on with the answer and its own context",
+    "output.streamed": "a streamed result tells each value as progress, and its last one is the result"
   }),
   // Kept conversations
   ...from(STORES, {

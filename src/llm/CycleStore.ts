@@ -21,7 +21,7 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { CycleStoreError, type CycleStoreErrorReason, Io, NotStorable } from "./CycleStoreError.ts"
 import { makeFiles } from "./internal/storeFiles.ts"
-import { FORMAT, fromText, toText } from "./internal/storeFormat.ts"
+import { FORMAT, fromText, toPieces } from "./internal/storeFormat.ts"
 import { makeKeys } from "./internal/storeKeys.ts"
 import { makeMemory } from "./internal/storeMemory.ts"
 import type { SavedCycle } from "./SavedCycle.ts"
@@ -129,7 +129,7 @@ export const format: number = FORMAT
  * @since 0.1.0
  */
 export const encode = (saved: SavedCycle): Effect.Effect<string, CycleStoreError> =>
-  Effect.mapError(Effect.fromResult(toText(saved)), of(saved.sessionId))
+  Effect.mapError(Effect.fromResult(Result.map(toPieces(saved), joined)), of(saved.sessionId))
 
 /**
  * Reads the text of a conversation. Older formats are migrated: format 0 is a
@@ -178,6 +178,17 @@ export interface Stored {
 }
 
 /**
+ * A conversation to store.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface NewRevision extends Stored {
+  /** The text in pieces, for a place that can do without having it in one: it may be large. */
+  readonly pieces: ReadonlyArray<string>
+}
+
+/**
  * A place for texts. It is all that a store of one's own has to bring: formats,
  * limits of time and what is told come from `make`.
  *
@@ -192,7 +203,7 @@ export interface Backend {
    * Fails with `Conflict` otherwise. Looking and storing have to be one step, and
    * what was there must stay until the new one is safe. It is not interrupted.
    */
-  readonly write: (sessionId: string, stored: Stored) => Effect.Effect<void, CycleStoreErrorReason>
+  readonly write: (sessionId: string, stored: NewRevision) => Effect.Effect<void, CycleStoreErrorReason>
   /** Does nothing where there is none. It is not interrupted. */
   readonly remove: (sessionId: string) => Effect.Effect<void, CycleStoreErrorReason>
   readonly list: Stream.Stream<string, CycleStoreErrorReason>
@@ -218,9 +229,9 @@ export const make = (backend: Backend): Effect.Effect<CycleStore["Service"]> =>
           Effect.mapError(of(sessionId))
         ),
       save: (saved) =>
-        Effect.fromResult(Result.flatMap(checked(saved), toText)).pipe(
-          Effect.flatMap((text) =>
-            finished(backend.write(saved.sessionId, { revision: saved.revision, text }), timeout, late)
+        Effect.fromResult(Result.flatMap(checked(saved), toPieces)).pipe(
+          Effect.flatMap((pieces) =>
+            finished(backend.write(saved.sessionId, newRevision(saved.revision, pieces)), timeout, late)
           ),
           Effect.mapError(of(saved.sessionId))
         ),
@@ -254,7 +265,7 @@ export const make = (backend: Backend): Effect.Effect<CycleStore["Service"]> =>
  *       const expected = stored.revision - 1
  *       const found = rows.get(sessionId)?.revision ?? 0
  *       if (found !== expected) return Effect.fail(new CycleStoreError.Conflict({ expected, found }))
- *       rows.set(sessionId, stored)
+ *       rows.set(sessionId, { revision: stored.revision, text: stored.text })
  *       return Effect.void
  *     }),
  *   remove: (sessionId) => Effect.sync(() => void rows.delete(sessionId)),
@@ -332,6 +343,16 @@ const DEFAULT_PREFIX = "agcore/sessions/"
 
 const of = (sessionId: string) => (reason: CycleStoreErrorReason): CycleStoreError =>
   new CycleStoreError({ sessionId, reason })
+
+const joined = (pieces: ReadonlyArray<string>): string => pieces.join("")
+
+const newRevision = (revision: number, pieces: ReadonlyArray<string>): NewRevision => ({
+  revision,
+  pieces,
+  get text() {
+    return joined(pieces)
+  }
+})
 
 const checked = (saved: SavedCycle): Result.Result<SavedCycle, NotStorable> =>
   Number.isSafeInteger(saved.revision) && saved.revision >= 1

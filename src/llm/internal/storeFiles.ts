@@ -12,7 +12,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
-import type { Backend, Stored } from "../CycleStore.ts"
+import type { Backend, NewRevision } from "../CycleStore.ts"
 import { Conflict, Corrupt, type CycleStoreErrorReason, Io } from "../CycleStoreError.ts"
 import { isWhole } from "./storeFormat.ts"
 import { idOf, isHashed, nameOf } from "./storeNames.ts"
@@ -22,6 +22,9 @@ const KEPT_NAMES = 32
 
 /** How often reading starts again because somebody saves meanwhile. */
 const MAX_READS = 20
+
+/** How much is written in one step. Memory for all of a long conversation at once would cost more than writing it. */
+const STEP_BYTES = 1_048_576
 
 /** How many folders are looked into at a time. */
 const LIST_CONCURRENCY = 8
@@ -56,7 +59,8 @@ export const makeFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Re
   const fileOf = (folder: string, revision: number) => path.join(folder, `${revision}.json`)
   const namesIn = (folder: string) => orWhen(fs.readDirectory(folder), ["NotFound"], [])
   const revisionsIn = (folder: string) => Effect.map(namesIn(folder), revisionsOf)
-  const remove = (file: string) => fs.remove(file, { recursive: true, force: true })
+  const remove = (file: string) => fs.remove(file, { force: true })
+  const removeFolder = (folder: string) => fs.remove(folder, { recursive: true, force: true })
 
   // ===========================================================================
   // Reading
@@ -102,16 +106,16 @@ export const makeFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Re
   // Writing
   // ===========================================================================
 
-  const createDurable = Effect.fnUntraced(function*(file: string, text: string) {
+  const createDurable = Effect.fnUntraced(function*(file: string, pieces: ReadonlyArray<string>) {
     const handle = yield* fs.open(file, { flag: "wx", mode: FILE_MODE })
-    yield* handle.writeAll(encoder.encode(text))
+    for (const step of stepsOf(pieces)) yield* handle.writeAll(step)
     yield* handle.sync
   }, Effect.scoped)
 
   /** Creates a file that others see whole or not at all; fails where there is one. */
-  const publish = (folder: string, name: string, text: string) => {
+  const publish = (folder: string, name: string, pieces: ReadonlyArray<string>) => {
     const temporary = path.join(folder, `${Number.parseInt(name) || 0}.${makeToken()}.tmp`)
-    return createDurable(temporary, text).pipe(
+    return createDurable(temporary, pieces).pipe(
       Effect.andThen(fs.link(temporary, path.join(folder, name))),
       Effect.ensuring(Effect.ignore(remove(temporary)))
     )
@@ -125,17 +129,17 @@ export const makeFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Re
     yield* fs.makeDirectory(folder, { recursive: true, mode: FOLDER_MODE })
     yield* syncFolder(directory)
     if (isHashed(path.basename(folder))) {
-      yield* orWhen(publish(folder, ID_FILE, JSON.stringify(sessionId)), ["AlreadyExists"], undefined)
+      yield* orWhen(publish(folder, ID_FILE, [JSON.stringify(sessionId)]), ["AlreadyExists"], undefined)
     }
   })
 
-  const write = Effect.fnUntraced(function*(sessionId: string, { revision, text }: Stored) {
+  const write = Effect.fnUntraced(function*(sessionId: string, { pieces, revision }: NewRevision) {
     const folder = yield* folderOf(sessionId)
     const conflict = (found: number) => new Conflict({ expected: revision - 1, found })
 
     const [found = 0] = yield* revisionsIn(folder)
     if (found !== revision - 1) return yield* conflict(found)
-    const publishing = publish(folder, `${revision}.json`, text)
+    const publishing = publish(folder, `${revision}.json`, pieces)
     yield* (revision === 1 ? Effect.andThen(prepare(folder, sessionId), publishing) : publishing).pipe(
       Effect.catch((error) =>
         Effect.flatMap(
@@ -144,29 +148,29 @@ export const makeFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Re
         )
       )
     )
-    const revisions = yield* revisionsIn(folder)
+    const names = yield* namesIn(folder)
+    const revisions = revisionsOf(names)
     if (!wasFree(revisions, revision)) {
       yield* Effect.ignore(remove(fileOf(folder, revision)))
       return yield* conflict(revisions.find((each) => each !== revision) ?? 0)
     }
     yield* syncFolder(folder)
-    yield* Effect.ignore(tidy(folder, revision))
+    yield* Effect.ignore(tidy(folder, names, revision))
   })
 
   /** Empties or removes what is older than the revision before, and removes what killed writers left. */
-  const tidy = (folder: string, revision: number) =>
-    Effect.flatMap(namesIn(folder), (names) =>
-      Effect.forEach(names, (name) => {
-        const file = path.join(folder, name)
-        switch (fateOf(name, revision)) {
-          case "stay":
-            return Effect.void
-          case "empty":
-            return fs.truncate(file)
-          case "go":
-            return remove(file)
-        }
-      }, { discard: true }))
+  const tidy = (folder: string, names: ReadonlyArray<string>, revision: number) =>
+    Effect.forEach(names, (name) => {
+      const file = path.join(folder, name)
+      switch (fateOf(name, revision)) {
+        case "stay":
+          return Effect.void
+        case "empty":
+          return fs.truncate(file)
+        case "go":
+          return remove(file)
+      }
+    }, { discard: true })
 
   // ===========================================================================
   // All of them
@@ -178,7 +182,7 @@ export const makeFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Re
     const rename = Effect.as(fs.rename(yield* folderOf(sessionId), removed), true)
     if (!(yield* orWhen(rename, ["NotFound"], false))) return
     yield* syncFolder(directory)
-    yield* remove(removed)
+    yield* removeFolder(removed)
   })
 
   const idsAt = Effect.fnUntraced(function*(name: string) {
@@ -193,7 +197,7 @@ export const makeFiles = Effect.fnUntraced(function*(root: string): Effect.fn.Re
   const sweep = Effect.flatMap(namesIn(directory), (names) =>
     Effect.forEach(
       names.filter((name) => name.startsWith(REMOVED)),
-      (name) => remove(path.join(directory, name)),
+      (name) => removeFolder(path.join(directory, name)),
       { discard: true }
     ))
 
@@ -245,6 +249,26 @@ const fateOf = (name: string, revision: number): "stay" | "empty" | "go" => {
 // =============================================================================
 
 const encoder = new TextEncoder()
+
+/** UTF-8 of a text, a step at a time, in memory that the next step uses again. */
+const stepsOf = function*(pieces: ReadonlyArray<string>): Iterable<Uint8Array> {
+  const characters = pieces.reduce((sum, piece) => sum + piece.length, 0)
+  // A character of a string takes three bytes at the most.
+  const buffer = new Uint8Array(Math.min(characters * 3, STEP_BYTES))
+  let length = 0
+  for (let rest of pieces) {
+    while (rest !== "") {
+      const { read, written } = encoder.encodeInto(rest, buffer.subarray(length))
+      rest = rest.slice(read)
+      length += written
+      if (rest === "") continue
+      yield buffer.subarray(0, length)
+      length = 0
+    }
+  }
+  if (length > 0) yield buffer.subarray(0, length)
+}
+
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 const decoded = (bytes: Uint8Array | undefined): string | undefined => {

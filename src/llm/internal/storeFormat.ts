@@ -129,25 +129,31 @@ const { invocations: _invocations, ...submitFields } = SavedSubmit.fields
 const encodeCycle = Schema.encodeSync(Schema.toCodecJson(Schema.Struct(cycleFields)))
 const encodeSubmit = Schema.encodeSync(Schema.toCodecJson(Schema.Struct(submitFields)))
 
-/** The text of a conversation; it ends in a line feed and has no other. */
-export const toText = (saved: SavedCycle): Result.Result<string, NotStorable> =>
+/**
+ * The text of a conversation, in pieces: most are the same strings from one save to the next. It ends in a line feed and
+ * has no other.
+ */
+export const toPieces = (saved: SavedCycle): Result.Result<ReadonlyArray<string>, NotStorable> =>
   Result.try({
-    try: () => {
-      const members = [["messages", list(saved.messages, messageText)]]
-      if (saved.submit !== undefined) {
-        const invocations = list(saved.submit.invocations, invocationText)
-        members.unshift(["submit", extended(encodeSubmit(saved.submit), [["invocations", invocations]])])
-      }
-      return `{"format":${FORMAT},"cycle":${extended(encodeCycle(saved), members)}}\n`
-    },
+    try: () => [
+      `{"format":${FORMAT},"cycle":${opened(encodeCycle(saved))}`,
+      ...(saved.submit === undefined ? [] : [
+        `,"submit":${opened(encodeSubmit(saved.submit))},"invocations":[`,
+        ...separated(saved.submit.invocations, invocationText),
+        "]}"
+      ]),
+      ",\"messages\":[",
+      ...separated(saved.messages, messageText),
+      "]}}\n"
+    ],
     catch: (error) => new NotStorable({ issue: excerpt(messageOf(error), MAX_ISSUE_CHARACTERS) })
   })
 
-const list = <A>(values: ReadonlyArray<A>, text: (value: A) => string): string => `[${values.map(text).join(",")}]`
+const separated = <A>(values: ReadonlyArray<A>, text: (value: A) => string): ReadonlyArray<string> =>
+  values.flatMap((value, index) => index === 0 ? [text(value)] : [",", text(value)])
 
-/** The text of an object that has members, with further ones. */
-const extended = (json: Schema.Json, members: ReadonlyArray<ReadonlyArray<string>>): string =>
-  `${JSON.stringify(json).slice(0, -1)}${members.map(([key, text]) => `,"${key}":${text}`).join("")}}`
+/** The text of an object that has members, before its end. */
+const opened = (json: Schema.Json): string => JSON.stringify(json).slice(0, -1)
 
 // =============================================================================
 // Internals

@@ -3,11 +3,11 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { Backend, Stored } from "../CycleStore.ts"
+import type { Backend, NewRevision } from "../CycleStore.ts"
 import { Conflict } from "../CycleStoreError.ts"
 
 export const makeMemory: Effect.Effect<Backend> = Effect.sync(() => {
-  const sessions = new Map<string, Stored>()
+  const sessions = new Map<string, NewRevision>()
   return {
     read: (sessionId) => Effect.sync(() => sessions.get(sessionId)),
     write: (sessionId, stored) =>
@@ -15,6 +15,7 @@ export const makeMemory: Effect.Effect<Backend> = Effect.sync(() => {
         const expected = stored.revision - 1
         const found = sessions.get(sessionId)?.revision ?? 0
         if (found !== expected) return Effect.fail(new Conflict({ expected, found }))
+        // Its text is made when somebody reads it.
         sessions.set(sessionId, stored)
         return Effect.void
       }),
