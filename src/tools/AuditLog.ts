@@ -146,8 +146,7 @@ export const Redact: Context.Reference<(args: Arguments) => Effect.Effect<Schema
  *
  * const input = { user: "ada", apiKey: "k-1", args: ["--token", "t-1", "-v"], url: "https://ada:pw@example.com/" }
  *
- * await Effect.runPromise(AuditLog.redactSecrets({ toolName: "fetch", tool: undefined, input }))
- * // => {
+ * await Effect.runPromise(AuditLog.redactSecrets({ toolName: "fetch", tool: undefined, input })) // => {
  * //   user: "ada",
  * //   apiKey: "<redacted>",
  * //   args: ["--token", "<redacted>", "-v"],
