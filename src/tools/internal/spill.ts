@@ -20,7 +20,7 @@ export const READER = "read_result"
 type Parts = ReadonlyArray<Prompt.ToolModelOutputPart>
 
 /** The call whose result it is. */
-export interface Origin {
+interface Origin {
   readonly tool: Definition
   readonly identity: { readonly sessionId: string; readonly idempotencyKey: string }
   /** The names of the tools that are offered beside it. */
