@@ -77,7 +77,8 @@ const Settings = Schema.Struct({
   maxTurns: Schema.Literals([1, 2, 4, 10]),
   concurrency: Schema.Literals([1, 2, "unbounded"]),
   tellsAll: Schema.Boolean,
-  budget: Schema.Literals([5, 25, 1_000])
+  budget: Schema.Literals([5, 25, 1_000]),
+  onExceeded: Schema.Literals(["fail", "pause", "last-turn"])
 })
 
 const Submit = Schema.Struct({
@@ -197,7 +198,7 @@ const makeWorld = Effect.fnUntraced(function*(settings: typeof Settings.Type) {
       sessionId: "s",
       maxTurns: settings.maxTurns,
       toolConcurrency: settings.concurrency,
-      budget: { tokens: settings.budget },
+      budget: { tokens: settings.budget, onExceeded: settings.onExceeded },
       ...(settings.tellsAll ? { errorPolicy: { NotFound: "tell", PermissionDenied: "tell" } } : undefined)
     },
     script: () => {
