@@ -5,6 +5,9 @@
 /** The contestant that the ratios of a row are to. */
 export const BASELINE = "raw"
 
+/** The contestant all this is about. */
+export const OURS = "agcore"
+
 /** Where the servers are, and the name this sample has to them. */
 export interface Environment {
   readonly modelUrl: string
@@ -44,7 +47,10 @@ export interface Target {
 
 export interface Row {
   readonly id: string
+  /** Rows of one family stand in one table. */
+  readonly family: string
   readonly title: string
+  /** What the figures are for one of. */
   readonly unit: string
   /** Their names, and the modules that hold them, in the order of the report. */
   readonly contestants: Readonly<Record<string, string>>

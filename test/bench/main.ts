@@ -6,7 +6,8 @@ import { parseArgs } from "node:util"
 import { BASELINE, type Row } from "./harness.ts"
 import { prepare, root } from "./prepare.ts"
 import { endAll, sampleOf, startServer } from "./processes.ts"
-import { asJson, asMarkdown, asTable } from "./report.ts"
+import { asMarkdown, updateDocument } from "./report/markdown.ts"
+import { asJson, asTable } from "./report/text.ts"
 import { resultsOf, type Taken } from "./results.ts"
 import { rows } from "./rows/index.ts"
 
@@ -17,6 +18,7 @@ const HELP = `npm run bench -- [options]
   --samples <n>         samples of each contestant and row (default 3)
   --profile <folder>    write a CPU profile of each contestant and row there
   --json | --markdown   instead of the table
+  --update              also write the figures into docs/benchmarks.md
   --package <folder>    measure another checkout of agcore, for instance of an older commit
   --no-build            measure its dist as it is
   --list                the rows and their contestants
@@ -33,6 +35,7 @@ const { values } = parseArgs({
     json: { type: "boolean", default: false },
     markdown: { type: "boolean", default: false },
     package: { type: "string" },
+    update: { type: "boolean", default: false },
     build: { type: "boolean", default: true },
     list: { type: "boolean", default: false },
     help: { type: "boolean", default: false }
@@ -48,7 +51,7 @@ const chosen = rows.filter(({ id }) => holdsAny(id, values.only))
 const contestantsOf = (row: Row) =>
   Object.keys(row.contestants).filter((name) => name === BASELINE || holdsAny(name, values.contestant))
 
-const checkout = values.package && Path.resolve(values.package)
+const checkout = Path.resolve(values.package ?? root)
 const samples = Number(values.samples)
 
 const progress = (text: string) => {
@@ -64,7 +67,7 @@ const measure = async (): Promise<ReadonlyArray<Taken>> => {
     for (let round = 1; round <= samples; round++) {
       for (const contestant of contestantsOf(row)) {
         progress(`${row.id} ${round}/${samples} ${contestant}`)
-        const environment = { modelUrl, mcpUrl, key: `s${key++}`, package: checkout }
+        const environment = { modelUrl, mcpUrl, key: `s${key++}`, package: values.package && checkout }
         taken.push({ row, contestant, result: await sampleOf(row.id, contestant, environment, values.profile) })
       }
     }
@@ -80,9 +83,10 @@ const main = async () => {
   if (values.list) {
     return console.log(chosen.map((row) => `${row.id}: ${contestantsOf(row).join(", ")}`).join("\n"))
   }
-  prepare({ package: checkout ?? root, build: values.build })
+  prepare({ package: checkout, build: values.build })
   const results = resultsOf(chosen, await measure())
-  console.log((values.json ? asJson : values.markdown ? asMarkdown : asTable)(results))
+  console.log((values.json ? asJson : values.markdown ? asMarkdown : asTable)(results, checkout))
+  if (values.update) updateDocument(results, checkout)
   if (results.some((result) => result.failures.length > 0)) process.exitCode = 1
 }
 

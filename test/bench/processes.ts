@@ -33,7 +33,7 @@ export const startServer = (file: string): Promise<string> =>
   })
 
 /** What a sample may take before it is given up. */
-const SAMPLE_MILLIS = 120_000
+const SAMPLE_MILLIS = 300_000
 
 type Report = { readonly sample: Sample } | { readonly failure: string }
 

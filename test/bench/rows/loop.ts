@@ -11,6 +11,7 @@ const loop = (calls: number, overHttp: boolean, targets: ReadonlyArray<Target>):
   const script: Script = { ...plain, turns: TURNS, calls }
   return {
     id: `loop-${overHttp ? "http" : "memory"}-10x${calls}`,
+    family: "Loop",
     title: `loop ${overHttp ? "over HTTP" : "in process"}, ${TURNS} turns x ${calls}`,
     unit: "turn",
     contestants: MODELS,

@@ -100,6 +100,7 @@ const echo = async (module: string, environment: Environment, options: Echo): Pr
 
 const echoRow = (options: Echo, size: string, targets: ReadonlyArray<Target>): Row => ({
   id: `mcp-${options.transport}-${size.replaceAll(" ", "").toLowerCase()}-${options.width}`,
+  family: `MCP over ${NAMES[options.transport]}`,
   title: `MCP ${NAMES[options.transport]}, echo ${size}, ${
     options.width === 1 ? "sequential" : `${options.width} wide`
   }`,
@@ -119,6 +120,7 @@ const TOOLS = 2_000
 
 const listRow = (transport: Transport, targets: ReadonlyArray<Target>): Row => ({
   id: `mcp-${transport}-tools`,
+  family: `MCP over ${NAMES[transport]}`,
   title: `MCP ${NAMES[transport]}, ${TOOLS.toLocaleString("en")} tools listed`,
   unit: "list",
   contestants: CONTESTANTS,

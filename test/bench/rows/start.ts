@@ -29,6 +29,7 @@ const row = (
   targets: Readonly<Record<string, ReadonlyArray<Target>>>
 ): Row => ({
   id,
+  family: title,
   title,
   unit: "start",
   contestants,
@@ -46,9 +47,9 @@ const row = (
 })
 
 export const starts: ReadonlyArray<Row> = [
-  row("start", "start: imports for a loop", IMPORTS, {
+  row("start", "Start of a loop", IMPORTS, {
     agcore: [{ limit: 200_000, of: "micros" }, { limit: 16, of: "packages" }],
     "agcore + openai": [{ limit: 330_000, of: "micros" }]
   }),
-  row("start-mcp", "start: imports for MCP over stdio", MCP_IMPORTS, {})
+  row("start-mcp", "Start of an MCP client", MCP_IMPORTS, {})
 ]

@@ -13,6 +13,7 @@ const row = (
   targets: ReadonlyArray<Target>
 ): Row => ({
   id,
+  family: "Stream",
   title,
   unit,
   contestants: MODELS,
@@ -78,6 +79,7 @@ export const streams: ReadonlyArray<Row> = [
   ),
   {
     id: "stream-memory",
+    family: "Stream",
     title: "stream, 200,000 deltas, 64 a chunk",
     unit: "delta",
     contestants: MODELS,

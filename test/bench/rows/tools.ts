@@ -16,6 +16,7 @@ const CONTESTANTS = {
 
 const row = (tools: number, overHttp: boolean, runs: number, targets: ReadonlyArray<Target> = []): Row => ({
   id: `tools-${overHttp ? "http" : "memory"}-${tools}`,
+  family: "Tools in a request",
   title: `${tools.toLocaleString("en")} tools in a request, ${overHttp ? "over HTTP" : "in process"}`,
   unit: "turn",
   contestants: CONTESTANTS,
