@@ -161,6 +161,8 @@ export interface CycleConfig<R = never> {
    * policy alone decides.
    */
   readonly restrict?: ((request: Request) => Effect.Effect<Decision, never, R>) | undefined
+  /** Who the calls are made for, as the audit log names them. Default: nobody is named. */
+  readonly actor?: string | undefined
   /** Names the conversation for tools, policies and traces. Default: a random id. */
   readonly sessionId?: string | undefined
   /** What was said before; repaired by `History.fromMessages`. Default: nothing. */

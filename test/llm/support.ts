@@ -9,6 +9,7 @@ import {
   type CycleResponse,
   LlmCycle,
   PermissionPolicy,
+  type Question,
   type Tool,
   ToolRegistry
 } from "agcore"
@@ -25,6 +26,7 @@ interface Result {
   readonly turns: number
   readonly reason: CycleResponse.FinishReason
   readonly usage: Response.Usage
+  readonly pending: ReadonlyArray<Question.Question>
 }
 
 export interface Driver {
@@ -34,39 +36,51 @@ export interface Driver {
     prompt: Prompt.RawInput,
     options?: { readonly tools?: boolean }
   ) => Effect.Effect<Result, CycleError.CycleError>
+  readonly resume: (
+    cycle: Cycle,
+    answers?: ReadonlyArray<Question.Answer>
+  ) => Effect.Effect<Result, CycleError.CycleError>
 }
 
-const fromResponse = ({ finishReason, text, turns, usage }: CycleResponse.CycleResponse): Result => ({
+const fromResponse = ({ finishReason, pending, text, turns, usage }: CycleResponse.CycleResponse): Result => ({
   text,
   turns,
   reason: finishReason,
-  usage
+  usage,
+  pending
 })
 
 export const plain: Driver = {
   name: "the plain loop",
   submit: (cycle, prompt, options) =>
-    Effect.map((options?.tools === false ? cycle.submit : cycle.submitWithTools)(prompt), fromResponse)
+    Effect.map((options?.tools === false ? cycle.submit : cycle.submitWithTools)(prompt), fromResponse),
+  resume: (cycle, answers) => Effect.map(cycle.resume(answers), fromResponse)
 }
 
 /** Checks the grammar of the events of every submit, however it ends. */
+const checked = (
+  stream: Stream.Stream<CycleEvent.CycleEvent, CycleError.CycleError>,
+  pending: ReadonlyArray<Question.Question>
+): Effect.Effect<Result, CycleError.CycleError> =>
+  Effect.suspend(() => {
+    const events: Array<CycleEvent.CycleEvent> = []
+    return stream.pipe(
+      Stream.runForEach((event) => Effect.sync(() => events.push(event))),
+      Effect.onExit((exit) => Effect.sync(() => checkEvents(events, exit, pending))),
+      Effect.map(() => {
+        const last = events.at(-1)
+        if (last?._tag !== "CycleComplete") throw new Error("the stream ended without CycleComplete")
+        const { pending, reason, text, turns, usage } = last
+        return { reason, text, turns, usage, pending }
+      })
+    )
+  })
+
 export const streaming: Driver = {
   name: "the streaming loop",
   submit: (cycle, prompt, options) =>
-    Effect.suspend(() => {
-      const events: Array<CycleEvent.CycleEvent> = []
-      const stream = options?.tools === false ? cycle.submitStream(prompt) : cycle.submitStreamWithTools(prompt)
-      return stream.pipe(
-        Stream.runForEach((event) => Effect.sync(() => events.push(event))),
-        Effect.onExit((exit) => Effect.sync(() => checkEvents(events, exit))),
-        Effect.map(() => {
-          const last = events.at(-1)
-          if (last?._tag !== "CycleComplete") throw new Error("the stream ended without CycleComplete")
-          const { reason, text, turns, usage } = last
-          return { reason, text, turns, usage }
-        })
-      )
-    })
+    checked(options?.tools === false ? cycle.submitStream(prompt) : cycle.submitStreamWithTools(prompt), []),
+  resume: (cycle, answers) => Effect.flatMap(cycle.pending, (pending) => checked(cycle.resumeStream(answers), pending))
 }
 
 export const drivers: ReadonlyArray<Driver> = [plain, streaming]
@@ -162,13 +176,15 @@ export const checkMessages = (messages: ReadonlyArray<Prompt.Message>): void => 
   }
 }
 
-/** The grammar of `CycleEvent`. */
+/** The grammar of `CycleEvent`; `pending` are the questions that were open before. */
 export const checkEvents = (
   events: ReadonlyArray<CycleEvent.CycleEvent>,
-  exit: Exit.Exit<unknown, unknown>
+  exit: Exit.Exit<unknown, unknown>,
+  pending: ReadonlyArray<Question.Question> = []
 ): void => {
   const running = new Set<number>()
-  let turn: number | undefined
+  const waiting = new Set(pending.map(({ index }) => index))
+  let turn: number | undefined = pending[0]?.turn
   let phase: "model" | "calls" | "tools" | "end" = "tools"
   let calls = 0
   for (const [position, event] of events.entries()) {
@@ -178,20 +194,35 @@ export const checkEvents = (
     check(phase !== "end", "event after the end")
     if (event._tag === "CycleComplete") {
       check(running.size === 0 && phase === "tools", "incomplete")
+      check((waiting.size > 0) === (event.reason === "awaiting-input"), "waiting and not")
       phase = "end"
       continue
     }
     switch (event._tag) {
+      case "SubAgentEvent":
       case "ToolExecutionProgress":
-      case "ToolExecutionCompleted": {
+      case "ToolExecutionCompleted":
+      case "ToolInputRequested": {
         check(phase === "tools" && event.turn === turn && running.has(event.index), "not running")
-        if (event._tag === "ToolExecutionCompleted") running.delete(event.index)
+        if (event._tag === "ToolExecutionCompleted" || event._tag === "ToolInputRequested") running.delete(event.index)
+        if (event._tag === "ToolInputRequested") waiting.add(event.index)
         continue
+      }
+      case "ToolCallRejected":
+      case "ToolExecutionStarted": {
+        if (phase !== "tools") break
+        check(event.turn === turn && waiting.delete(event.index), "not waiting")
+        if (event._tag === "ToolExecutionStarted") running.add(event.index)
+        continue
+      }
+      case "ToolApprovalRequested": {
+        // The call has changed since it was asked about.
+        if (phase === "tools" && event.turn === turn && waiting.has(event.index)) continue
       }
     }
     // Everything else belongs to a response; the first of its events begins a turn.
     if (phase === "tools") {
-      check(running.size === 0, "a turn before the calls of the last one ended")
+      check(running.size === 0 && waiting.size === 0, "a turn before the calls of the last one ended")
       check(turn === undefined || event.turn === turn + 1, "turns out of order")
       turn = event.turn
       phase = "model"
@@ -200,9 +231,11 @@ export const checkEvents = (
     check(event.turn === turn, "another turn")
     switch (event._tag) {
       case "ToolCallRejected":
+      case "ToolApprovalRequested":
       case "ToolExecutionStarted": {
         check(event.index === calls++, "calls out of order")
         phase = "calls"
+        if (event._tag === "ToolApprovalRequested") waiting.add(event.index)
         if (event._tag === "ToolExecutionStarted") running.add(event.index)
         continue
       }

@@ -207,8 +207,7 @@ describe("PermissionPolicy", () => {
       "no": (question) => Effect.succeed(Question.deny(question, "no")),
       "a value that is nearly yes": () => Effect.succeed(true as never),
       "nothing": () => Effect.succeed(undefined as never),
-      "yes to something else": (question) =>
-        Effect.succeed(new Question.Approve({ ...Question.approve(question), questionId: "another" })),
+      "yes to something else": () => Effect.succeed(new Question.Approve({ questionId: "another" })),
       "what looks like yes": (question) => Effect.succeed({ _tag: "approve", questionId: question.id } as never),
       "input that was not asked for": (question) => Effect.succeed(Question.reply(question, true)),
       "yes, with arguments that do not fit": (question) => Effect.succeed(Question.approve(question, { input: "x" })),

@@ -18,7 +18,7 @@ import * as Stream from "effect/Stream"
 import { type CycleConfig, defaultRetry, maxRetryAfter } from "../CycleConfig.ts"
 import { type Answer, gather } from "./answer.ts"
 import { isContextLengthError } from "./compactOverflow.ts"
-import type { Request } from "./turn.ts"
+import type { Request } from "./request.ts"
 
 type Parts = NonEmptyReadonlyArray<Response.AnyPart>
 

@@ -5,7 +5,7 @@ import * as History from "../History.ts"
 import type { SavedCycle } from "../SavedCycle.ts"
 import * as Budget from "./budget.ts"
 import { type Conversation, makeSubmit } from "./conversation.ts"
-import { INTERRUPTED } from "./turn.ts"
+import { INTERRUPTED } from "./running.ts"
 
 /** Calls that were running when it was kept may have taken effect, so they are not run again. */
 export const restore = (conversation: Conversation, saved: SavedCycle): void => {

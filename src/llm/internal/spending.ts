@@ -17,14 +17,18 @@ import type { Answer } from "./answer.ts"
 import * as Budget from "./budget.ts"
 import type { Conversation, Submit } from "./conversation.ts"
 import { type Border, border as decideBorder } from "./decide.ts"
-import type { Request } from "./turn.ts"
+import type { Request } from "./request.ts"
 import * as Usage from "./usage.ts"
 
 // -----------------------------------------------------------------------------
 // Limits
 // -----------------------------------------------------------------------------
 
-export const onExceeded = ({ conversation }: Submit): OnExceeded => conversation.config.budget?.onExceeded ?? "fail"
+/** What is none of the others fails. */
+export const onExceeded = ({ conversation }: Submit): OnExceeded => {
+  const chosen = conversation.config.budget?.onExceeded
+  return chosen === "pause" || chosen === "last-turn" ? chosen : "fail"
+}
 
 /** A limit that cannot be kept, since it is none. */
 export const findInvalid = ({ config, limits }: Conversation): InvalidLimit | undefined => {

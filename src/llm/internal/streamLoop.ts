@@ -25,7 +25,9 @@ import * as Ask from "./ask.ts"
 import * as Compacting from "./compactTurn.ts"
 import { fail, type Submit } from "./conversation.ts"
 import { deltas } from "./deltas.ts"
+import type { Next } from "./end.ts"
 import * as Spending from "./spending.ts"
+import type { Request } from "./request.ts"
 import * as Turn from "./turn.ts"
 
 /** Events of running tools that wait for the consumer; progress beyond it is dropped. */
@@ -73,7 +75,7 @@ const takeTurns = (
   })
 
   /** Sends a request; `refused` says how it goes on if that fails before anything was answered. */
-  const ask = Effect.fnUntraced(function*(request: Turn.Request, refused: (error: ModelFailed["error"]) => Step) {
+  const ask = Effect.fnUntraced(function*(request: Request, refused: (error: ModelFailed["error"]) => Step) {
     const gathering = Answer.gather()
     const toEvents = deltas(conversation.history.turns + 1)
     const before = conversation.history
@@ -129,7 +131,7 @@ const takeTurns = (
     return events
   })
 
-  const goOn = (next: Turn.Next): Step => {
+  const goOn = (next: Next): Step => {
     switch (next._tag) {
       case "Again":
         goTo(start)

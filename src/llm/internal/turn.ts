@@ -2,30 +2,15 @@
  * One turn: prepare → ask → conclude → settle. Asking differs between the plain
  * and the streaming loop; everything else is here, once.
  */
-import type * as LanguageModel from "effect/ai/LanguageModel"
-import * as Model from "effect/ai/Model"
 import * as Prompt from "effect/ai/Prompt"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import type * as Semaphore from "effect/Semaphore"
-import { makePermits } from "../../internal/permits.ts"
 import type * as Question from "../../tools/Question.ts"
-import type { Definition } from "../../tools/Tool.ts"
-import { AwaitingAnswer, NotExecuted, NotFound, ToolError, type ToolErrorReason } from "../../tools/ToolError.ts"
-import { failed, type ToolCall, type ToolInvocation } from "../../tools/ToolInvocation.ts"
-import type {
-  Accepted,
-  Admission,
-  InvokeOptions,
-  RegistryToolkit,
-  Rejected,
-  ToolFilter,
-  ToolSnapshot
-} from "../../tools/ToolSnapshot.ts"
-import { type ErrorPolicy, isFatal, type ToolChoice, type TurnOptions } from "../CycleConfig.ts"
+import { AwaitingAnswer, NotExecuted, NotFound, type ToolError } from "../../tools/ToolError.ts"
+import type { ToolCall, ToolInvocation } from "../../tools/ToolInvocation.ts"
+import type { Admission, ToolSnapshot } from "../../tools/ToolSnapshot.ts"
+import { type ErrorPolicy, isFatal } from "../CycleConfig.ts"
 import {
-  BudgetExceeded,
+  type BudgetExceeded,
   type CycleError,
   type CycleErrorReason,
   InvalidAnswer,
@@ -33,67 +18,29 @@ import {
   MaxTurnsExceeded,
   ToolFailed
 } from "../CycleError.ts"
-import {
-  type CycleEvent,
-  ToolApprovalRequested,
-  ToolCallRejected,
-  ToolExecutionCompleted,
-  ToolExecutionProgress,
-  ToolExecutionStarted,
-  ToolInputRequested,
-  TurnComplete
-} from "../CycleEvent.ts"
-import { CycleResponse, type FinishReason } from "../CycleResponse.ts"
+import { type CycleEvent, TurnComplete } from "../CycleEvent.ts"
 import * as History from "../History.ts"
 import type { Answer } from "./answer.ts"
 import * as Budget from "./budget.ts"
-import * as Compacting from "./compactTurn.ts"
-import {
-  charge,
-  closeHistory,
-  type Conversation,
-  fail,
-  keep,
-  type LastAnswer,
-  SILENCE,
-  type Submit,
-  systemMessages,
-  turnState
-} from "./conversation.ts"
+import { charge, type Conversation, fail, keep, type LastAnswer, type Submit, turnState } from "./conversation.ts"
 import { decide, type Decision } from "./decide.ts"
+import { type End, failWith, lastAnswer, type Next, respond, rest } from "./end.ts"
 import { type Goal, judge } from "./objectAnswer.ts"
-import { CurrentParent, type Parent } from "./parent.ts"
+import { CurrentParent } from "./parent.ts"
+import { prepareRequest, type Request } from "./request.ts"
+import {
+  admitted,
+  invokeOptions,
+  notExecuted,
+  reject,
+  requested,
+  runAll,
+  settleCall,
+  WAITING,
+  waitingFor
+} from "./running.ts"
 import * as Spending from "./spending.ts"
 import * as Telemetry from "./telemetry.ts"
-
-/** What the model is asked in one turn. */
-export interface Request {
-  /** What has happened before it is sent. */
-  readonly events: ReadonlyArray<CycleEvent>
-  readonly prompt: Prompt.Prompt
-  /** What of the prompt precedes the transcript. */
-  readonly system: ReadonlyArray<Prompt.Message>
-  readonly toolChoice: ToolChoice
-  /** The tools it may call; `undefined` where it is offered none. */
-  readonly tools: ToolSnapshot | undefined
-  /** What it is told of them, and of the way to answer where that has a shape. */
-  readonly toolkit: RegistryToolkit | undefined
-  readonly model: LanguageModel.LanguageModel
-  /** What the model is called, where that is known. */
-  readonly modelName: string | undefined
-  readonly context: Context.Context<never>
-  /** The limit that makes it the last one, to conclude. */
-  readonly concludes: BudgetExceeded | undefined
-}
-
-/** How a submit goes on after a turn. */
-export type Next =
-  | { readonly _tag: "Again" }
-  | { readonly _tag: "Done"; readonly response: CycleResponse }
-  | { readonly _tag: "Fail"; readonly error: CycleError }
-
-/** How it comes to its end, or to rest. */
-type End = Exclude<Next, { readonly _tag: "Again" }>
 
 /** A response that is in the history, with its calls admitted or refused. */
 export interface Concluded {
@@ -158,87 +105,6 @@ const pause = (submit: Submit, exceeded: BudgetExceeded): Effect.Effect<End, Cyc
     const response = respond(submit, submit.last ?? lastAnswer(submit.conversation), "paused", exceeded)
     return rest(submit, { _tag: "Done", response })
   })
-
-const failWith = (submit: Submit, reason: CycleErrorReason): End => ({ _tag: "Fail", error: fail(submit, reason) })
-
-const prepareRequest = Effect.fnUntraced(function*(
-  submit: Submit,
-  concludes: BudgetExceeded | undefined
-): Effect.fn.Return<Request> {
-  const { config, model, modelName, tools } = submit.conversation
-  const turn = submit.turns + 1
-  const events = yield* Compacting.replace(submit, turn)
-  const options: TurnOptions = config.prepareTurn === undefined
-    ? {}
-    : yield* config.prepareTurn(turnState(submit, turn))
-  const choice = options.toolChoice ?? (turn === 1 ? config.toolChoice : relax(config.toolChoice))
-  const context = options.context ?? Context.empty()
-  const system = concludes !== undefined
-    ? systemMessages(conclusion(options.system ?? config.system))
-    : options.system === undefined
-    ? submit.conversation.system
-    : systemMessages(options.system)
-  const isOffered = submit.withTools && concludes === undefined
-  return yield* Compacting.fit(submit, {
-    events,
-    prompt: Prompt.fromMessages([...system, ...closeHistory(submit.conversation)]),
-    system,
-    ...offer(submit.goal, isOffered ? yield* tools.snapshot : undefined, options.tools, choice),
-    model: options.model ?? model,
-    // Another model has another name, which its turn has to say.
-    modelName: Option.getOrElse(nameIn(context), () => options.model === undefined ? modelName : undefined),
-    context,
-    concludes
-  })
-})
-
-// A turn's context may hold anything.
-const nameIn = (context: Context.Context<never>): Option.Option<string> => Context.getOption(context, Model.ModelName)
-
-// One message: some servers refuse a second one.
-const conclusion = (system: string | undefined): string =>
-  [...(system === undefined ? [] : [system]), CONCLUDE].join("\n\n")
-
-const CONCLUDE =
-  "The budget of this conversation is used up. Answer now, with what you have: no more tools can be called. Say what is missing."
-
-const offer = (
-  goal: Goal | undefined,
-  snapshot: ToolSnapshot | undefined,
-  filter: ToolFilter | undefined,
-  choice: ToolChoice | undefined
-): Pick<Request, "toolChoice" | "tools" | "toolkit"> => {
-  const tools = snapshot === undefined ? undefined : offered(snapshot, filter, choice)
-  if (goal === undefined) return { toolChoice: choice ?? "auto", tools, toolkit: tools?.toolkit }
-  const toolkit = goal.offer(tools?.toolkit)
-  if (tools === undefined || choice === "none") return { toolChoice: { tool: goal.name }, tools, toolkit }
-  const toolChoice = typeof choice === "object" && "oneOf" in choice
-    ? { ...choice, oneOf: [...choice.oneOf, goal.name] }
-    // Each turn leads to the answer: by a tool, or by giving it.
-    : choice === undefined || choice === "auto"
-    ? "required"
-    : choice
-  return { toolChoice, tools, toolkit }
-}
-
-const offered = (
-  snapshot: ToolSnapshot,
-  filter: ToolFilter | undefined,
-  toolChoice: ToolChoice | undefined
-): ToolSnapshot | undefined => {
-  const narrowed = filter === undefined ? snapshot : snapshot.filter(filter)
-  const chosen = typeof toolChoice === "object" && "oneOf" in toolChoice
-    ? narrowed.filter({ names: toolChoice.oneOf })
-    : narrowed
-  return chosen.entries.length === 0 ? undefined : chosen
-}
-
-// A model that must call a tool in every turn never comes to an answer.
-const relax = (choice: ToolChoice | undefined): ToolChoice | undefined => {
-  if (typeof choice !== "object") return choice === "required" ? "auto" : choice
-  if ("tool" in choice) return "auto"
-  return choice.mode === "required" ? { ...choice, mode: "auto" } : choice
-}
 
 // -----------------------------------------------------------------------------
 // Conclude
@@ -357,24 +223,6 @@ const begin = Effect.fnUntraced(function*(
   }
 })
 
-/** What has come to its end is over; what waits or is paused goes on when it is resumed. */
-const rest = <N extends Next>(submit: Submit, next: N): Effect.Effect<N, CycleError> => {
-  const { conversation } = submit
-  if (next._tag === "Again") return Effect.as(keep(submit), next)
-  const isSuspended = next._tag === "Done" && isResumable(next.response.finishReason)
-  if (!isSuspended) {
-    // A submit that fails leaves nobody to answer to.
-    for (const { index } of conversation.pending) {
-      conversation.history = History.settle(conversation.history, index, SIBLING)
-    }
-    conversation.pending = []
-    conversation.submit = undefined
-  }
-  return Effect.as(keep(submit), next)
-}
-
-const isResumable = (reason: FinishReason): boolean => reason === "awaiting-input" || reason === "paused"
-
 const byPlace = (a: ToolInvocation, b: ToolInvocation): number => a.turn - b.turn || a.index - b.index
 
 const openCalls = ({ history }: Conversation): ReadonlyArray<ToolCall> =>
@@ -385,56 +233,6 @@ const openCalls = ({ history }: Conversation): ReadonlyArray<ToolCall> =>
     turn: history.turns,
     index
   }))
-
-/** The response whose calls are open, as far as the transcript tells. */
-const lastAnswer = ({ history }: Conversation): LastAnswer => {
-  const content = history.open !== undefined && "calls" in history.open ? history.open.content : []
-  return {
-    content,
-    text: content.map((part) => part.type === "text" ? part.text : "").join(""),
-    finishReason: "tool-calls"
-  }
-}
-
-const waitingFor = (admission: Admission): AwaitingAnswer | undefined =>
-  admission._tag === "Rejected" && admission.error.reason._tag === "AwaitingAnswer"
-    ? admission.error.reason
-    : undefined
-
-const requested = (question: Question.Question): CycleEvent => {
-  const { index, toolCallId, toolName, turn } = question
-  const about = { turn, index, toolCallId, toolName }
-  return question._tag === "Approval"
-    ? new ToolApprovalRequested({ ...about, question })
-    : new ToolInputRequested({ ...about, question })
-}
-
-const admitted = (admission: Admission): CycleEvent => {
-  const { call } = admission
-  const about = { ...describe(call), input: call.params }
-  return admission._tag === "Accepted"
-    ? new ToolExecutionStarted(about)
-    : new ToolCallRejected({ ...about, error: admission.error })
-}
-
-// What a call is answered with until it starts; it stays the answer if the submit is interrupted before.
-const notExecuted = (call: ToolCall): History.Answer => toAnswer(failed(call, new NotExecuted({ why: "interrupted" })))
-
-/** What a call is answered with once it has started, until it settles. */
-export const INTERRUPTED: History.Answer = {
-  isFailure: true,
-  result: "Interrupted while running: whether it took effect is unknown."
-}
-
-const WAITING: History.Answer = {
-  isFailure: true,
-  result: "Not executed: it waits for an answer from the user."
-}
-
-const SIBLING: History.Answer = {
-  isFailure: true,
-  result: "Not executed: another call of the same turn was refused or failed."
-}
 
 interface Verdict {
   readonly admissions: ReadonlyArray<Admission>
@@ -557,196 +355,8 @@ const weigh = (
 const findFatal = (policy: ErrorPolicy, invocations: ReadonlyArray<ToolInvocation>): ToolError | undefined =>
   invocations.find(({ error }) => error !== undefined && isFatal(policy, error))?.error
 
-const reject = (call: ToolCall, reason: ToolErrorReason): Rejected => ({
-  _tag: "Rejected",
-  call,
-  error: new ToolError({ toolName: call.name, reason }),
-  invocation: failed(call, reason)
-})
-
 // A call nobody asked for is unknown, whatever its name.
 const admit = (submit: Submit, { toolChoice, tools }: Request, call: ToolCall): Effect.Effect<Admission> =>
   tools === undefined || toolChoice === "none"
     ? Effect.succeed(reject(call, new NotFound({ available: [] })))
     : tools.admit(call, invokeOptions(submit))
-
-const respond = (
-  submit: Submit,
-  answer: LastAnswer,
-  finishReason: FinishReason = answer.finishReason,
-  exceeded?: BudgetExceeded
-): CycleResponse => {
-  const cost = Budget.costOf(submit.account)
-  return new CycleResponse({
-    text: answer.text,
-    content: answer.content,
-    finishReason,
-    pending: submit.conversation.pending,
-    usage: submit.usage,
-    turns: submit.turns,
-    invocations: submit.invocations,
-    ...(submit.goal?.given === undefined ? undefined : { value: submit.goal.given }),
-    ...(cost === undefined ? undefined : { cost }),
-    ...(exceeded === undefined ? undefined : { exceeded })
-  })
-}
-
-// -----------------------------------------------------------------------------
-// Settle
-// -----------------------------------------------------------------------------
-
-const runAll = Effect.fnUntraced(function*(
-  submit: Submit,
-  tools: ToolSnapshot,
-  admissions: ReadonlyArray<Admission>
-) {
-  const permits = yield* makePermits(submit.conversation.config.toolConcurrency)
-  return yield* Effect.forEach(
-    admissions,
-    (admission) =>
-      admission._tag === "Rejected" && waitingFor(admission) === undefined
-        ? Effect.succeed(admission.invocation)
-        : runOne(submit, tools, admission, permits),
-    { concurrency: "unbounded" }
-  )
-})
-
-/** Brings one call to its outcome, or to the question it waits with. */
-const runOne = Effect.fnUntraced(function*(
-  submit: Submit,
-  tools: ToolSnapshot,
-  admission: Admission,
-  permits: Semaphore.Semaphore | undefined
-) {
-  const { conversation } = submit
-  const about = describe(admission.call)
-  let isStarted = admission._tag === "Accepted"
-  let isAnswered = false
-
-  const invocation = yield* tools.settle(admission, invokeOptions(submit), {
-    // An answer holds once: that it is used is kept before the call runs.
-    run: (accepted) =>
-      Effect.matchEffect(isAnswered ? keep(submit) : Effect.void, {
-        onFailure: () => Effect.succeed(failed(accepted.call, new NotExecuted({ why: "unsaved" }))),
-        onSuccess: () =>
-          Effect.provideServiceEffect(
-            runAccepted(submit, accepted, permits),
-            CurrentParent,
-            Effect.map(CurrentParent, (above) => asParent(submit, tools, above))
-          )
-      }),
-    onQuestion: (question) => {
-      isStarted = false
-      // An approval was asked for when the response was complete.
-      if (conversation.pending.some(({ id }) => id === question.id)) return Effect.void
-      wait(conversation, question)
-      return Effect.andThen(keepIfPossible(submit), submit.sink.emit(requested(question)))
-    },
-    onAnswered: (again) => {
-      isStarted = again._tag === "Accepted"
-      isAnswered = true
-      conversation.pending = conversation.pending.filter(({ index }) => index !== about.index)
-      if (isStarted) conversation.running = new Set([...conversation.running, about.index])
-      return submit.sink.emit(admitted(again))
-    },
-    whileAsking: (wait) => Budget.waitingForPeople(submit.account, wait)
-  })
-  if (invocation.error?.reason._tag === "AwaitingAnswer") return invocation
-  settleCall(conversation, invocation)
-  if (isStarted) yield* submit.sink.emit(completed(invocation))
-  yield* keepIfPossible(submit)
-  return invocation
-})
-
-// Siblings go on: whether it could be kept is decided when all have settled.
-const keepIfPossible = (submit: Submit): Effect.Effect<void> => Effect.ignore(keep(submit))
-
-const wait = (conversation: Conversation, question: Question.Question) => {
-  conversation.history = History.settle(conversation.history, question.index, WAITING)
-  conversation.pending = [...conversation.pending, question]
-  conversation.running = new Set(Array.from(conversation.running).filter((index) => index !== question.index))
-}
-
-const asParent = (submit: Submit, tools: ToolSnapshot, above: Parent | undefined): Parent => {
-  const { config, model, registry, sessionId } = submit.conversation
-  return {
-    sessionId,
-    model,
-    registry,
-    toolNames: tools.entries.map(({ name }) => name),
-    restrict: config.restrict,
-    isStreaming: submit.sink !== SILENCE,
-    emit: (event) => submit.sink.emit(event),
-    offer: (event) => submit.sink.offer(event),
-    charge: (usage) => {
-      charge(submit, usage)
-      above?.charge(usage)
-    },
-    depth: (above?.depth ?? 0) + 1
-  }
-}
-
-const runAccepted = Effect.fnUntraced(function*(
-  submit: Submit,
-  accepted: Accepted,
-  permits: Semaphore.Semaphore | undefined
-) {
-  const { conversation } = submit
-  const { index } = describe(accepted.call)
-  const run = Spending.runInTime(submit, accepted, {
-    permits,
-    onStart: () => {
-      conversation.history = History.settle(conversation.history, index, INTERRUPTED)
-    }
-  })
-  const first = yield* run
-  return mayRepeat(accepted.definition) && first.error?.reason._tag === "McpTimeout" ? yield* run : first
-})
-
-const completed = (invocation: ToolInvocation): CycleEvent =>
-  new ToolExecutionCompleted({
-    turn: invocation.turn,
-    index: invocation.index,
-    toolCallId: invocation.toolCallId,
-    toolName: invocation.toolName,
-    ...(invocation.output === undefined ? undefined : { output: invocation.output }),
-    ...(invocation.error === undefined ? undefined : { error: invocation.error }),
-    isFailure: invocation.isFailure,
-    durationMillis: invocation.durationMillis,
-    truncated: invocation.truncated
-  })
-
-// The one case in which a tool runs twice: a server that did not answer, and a
-// call that cannot do harm a second time.
-const mayRepeat = (definition: Definition): boolean => definition.readonly || definition.idempotent
-
-const settleCall = (conversation: Conversation, invocation: ToolInvocation) => {
-  const { index } = invocation
-  conversation.history = History.settle(conversation.history, index, toAnswer(invocation))
-  conversation.running = new Set(Array.from(conversation.running).filter((other) => other !== index))
-}
-
-const toAnswer = ({ isFailure, modelOutput, result }: ToolInvocation): History.Answer => ({
-  isFailure,
-  result,
-  modelOutput
-})
-
-const invokeOptions = (submit: Submit): InvokeOptions => {
-  const { config, sessionId, sharedState } = submit.conversation
-  return {
-    sessionId,
-    sharedState,
-    timeout: config.toolTimeout,
-    maxResultBytes: config.maxToolResultBytes,
-    restrict: config.restrict,
-    onProgress: (value, call) => submit.sink.offer(new ToolExecutionProgress({ ...describe(call), value }))
-  }
-}
-
-const describe = (call: ToolCall) => ({
-  turn: call.turn ?? 0,
-  index: call.index ?? 0,
-  toolCallId: call.id,
-  toolName: call.name
-})
