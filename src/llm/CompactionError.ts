@@ -15,10 +15,10 @@ const TypeId = "~agcore/llm/CompactionError" as const
  * **Example** (What a strategy fails with)
  *
  * ```ts run
- * import { Compaction, CompactionError } from "agcore"
+ * import { CompactionError, CompactionStrategy } from "agcore"
  * import { Effect } from "effect"
  *
- * const strategy = Compaction.custom("archive", () => Effect.fail(new Error("the archive is closed")))
+ * const strategy = CompactionStrategy.custom("archive", () => Effect.fail(new Error("the archive is closed")))
  *
  * const error = new CompactionError.CompactionError({
  *   strategy: strategy.name,
