@@ -11,6 +11,9 @@
  * resumed := calls  running  turn*  CycleComplete
  * ```
  *
+ * A request that a budget of time stops ends with its deltas; `paused`, it is
+ * asked again.
+ *
  * A stream ends with `CycleComplete` or fails with a `CycleError`, never both.
  * Each `ToolExecutionStarted` has exactly one `ToolExecutionCompleted`, or one
  * `ToolInputRequested` where the tool asks back, unless the stream is

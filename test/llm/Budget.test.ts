@@ -124,10 +124,10 @@ const suite = ({ name, submit }: Driver) =>
           assert.strictEqual((yield* reasonOf(submit(cycle, "go")))._tag, "MaxTurnsExceeded")
         }))
 
-      // verifies: budget.estimate
       for (
         const [what, usage] of [["does not count", undefined], ["counts nothing", { input: 0, output: 0 }]] as const
       ) {
+        // verifies: budget.estimate
         it.effect(`is held with a provider that ${what}`, () =>
           Effect.gen(function*() {
             const long = "word ".repeat(400)
@@ -146,7 +146,12 @@ const suite = ({ name, submit }: Driver) =>
         Effect.gen(function*() {
           const model = yield* LanguageModel.make({
             generateText: () => Effect.succeed(parts),
-            streamText: () => Stream.fromIterable(parts)
+            streamText: () =>
+              Stream.fromIterable<Response.StreamPartEncoded>([
+                { type: "tool-params-start", id: "1", name: "look" },
+                { type: "tool-params-end", id: "1" },
+                ...parts
+              ])
           })
           const { registry } = yield* makeCycle({ tools: [succeed("look")], script: [] })
           const cycle = yield* LlmCycle.make({ budget: { tokens: 200 }, maxTurns: 100 }).pipe(
@@ -753,6 +758,82 @@ describe("a budget", () => {
       assert.strictEqual((yield* outer.cycle.spent).cost, 14)
     }))
 
+  it.effect("does not hold what outlives it", () =>
+    Effect.gen(function*() {
+      const inner = yield* makeCycle({ script: () => ({ ...text("inside"), ...used(100, 0) }) })
+      const go = yield* Deferred.make<void>()
+      let later: Fiber.Fiber<unknown, unknown> | undefined
+      const outer = yield* makeCycle({
+        tools: [
+          tool("start", () =>
+            Deferred.await(go).pipe(
+              Effect.andThen(inner.cycle.submit("go")),
+              Effect.forkDetach,
+              Effect.map((fiber) => {
+                later = fiber
+                return "started"
+              })
+            ))
+        ],
+        config: { budget: { tokens: 50 } },
+        script: [{ ...callsOf("start"), ...used(10, 0) }, { ...text("ok"), ...used(100, 0) }]
+      })
+      yield* outer.cycle.submitWithTools("go")
+      yield* Deferred.succeed(go, undefined)
+      yield* Fiber.join(later!)
+      assert.strictEqual((yield* inner.cycle.spent).tokens, 100)
+    }))
+
+  it.effect("is held to by what takes an unchecked table and an unknown choice", () =>
+    Effect.gen(function*() {
+      // A program without types.
+      const pricing = {
+        currency: "EUR",
+        models: { parrot: { input: NaN, output: 1 } }
+      } as unknown as Pricing.PriceTable
+      const { cycle } = yield* makeEager({ cost: 1 }, { input: 10, output: 10 }, { config: { pricing } }).pipe(
+        named("parrot")
+      )
+      assert.deepInclude(yield* reasonOf(cycle.submitWithTools("go")), { _tag: "BudgetExceeded", limit: "cost" })
+      const bogus = yield* makeEager({ tokens: 15, onExceeded: "later" as "fail" }, { input: 10, output: 0 })
+      assert.deepInclude(yield* reasonOf(bogus.cycle.submitWithTools("go")), { _tag: "BudgetExceeded", used: 20 })
+    }))
+
+  it.effect("lets an answer of a shape be given in the last turn, and after a pause", () =>
+    Effect.gen(function*() {
+      const schema = Schema.Struct({ hats: Schema.Finite })
+      const script = (request: ScriptedModel.ScriptedRequest) => {
+        const [answer] = request.tools.filter(({ name }) => name !== "look")
+        const isLast = request.tools.length === 1
+        return {
+          ...(isLast ? ScriptedModel.calls({ name: answer!.name, params: { hats: 2 } }) : callsOf("look")),
+          ...used(60, 0)
+        }
+      }
+      const concluding = yield* makeCycle({
+        tools: [succeed("look")],
+        config: { budget: { tokens: 100, onExceeded: "last-turn" } },
+        script
+      })
+      const { response, value } = yield* concluding.cycle.submitObject("How many?", { schema })
+      assert.deepStrictEqual([value, response.turns], [{ hats: 2 }, 3])
+      assert.deepInclude(response.exceeded, { limit: "tokens", used: 120 })
+      const last = (yield* concluding.requests)[2]!
+      assert.match(outline(last.prompt.content)[0]!, /no tool can be called any more but "final_answer"/)
+
+      const pausing = yield* makeCycle({
+        tools: [succeed("look")],
+        config: { budget: { tokens: 100, onExceeded: "pause" } },
+        script: (request, count) =>
+          count === 3
+            ? script({ ...request, tools: request.tools.filter(({ name }) => name !== "look") })
+            : script(request)
+      })
+      const paused = yield* pausing.cycle.submitObject("How many?", { schema })
+      assert.deepStrictEqual([paused.value, paused.response.finishReason], [undefined, "paused"])
+      assert.deepStrictEqual((yield* pausing.cycle.resumeObject({ schema })).value, { hats: 2 })
+    }))
+
   it.effect("lets no model be asked inside of its tools that it has no price for", () =>
     Effect.gen(function*() {
       const inner = yield* makeCycle({ script: [] }).pipe(named("owl"))
@@ -841,4 +922,90 @@ describe("a budget", () => {
       yield* TestClock.adjust("4 seconds")
       assert.deepInclude((yield* Fiber.join(second)).reason, { limit: "duration", used: 10_000 })
     }))
+})
+
+// =============================================================================
+// Whatever happens
+// =============================================================================
+
+const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
+
+/** Seconds that a request, and each of its calls, takes; 13 or more: it would never end. */
+const Timed = Schema.Struct({ ask: upTo(14), calls: Schema.Array(upTo(14)).check(Schema.isMaxLength(3)) })
+
+describe("time that is up", () => {
+  it.effect.prop(
+    "leaves a sound conversation, runs no call twice, and is kept to",
+    {
+      limit: upTo(25),
+      onExceeded: Schema.Literals(["fail", "pause", "last-turn"]),
+      toolConcurrency: Schema.Literals([1, 2, "unbounded"]),
+      streams: Schema.Boolean,
+      turns: Schema.Array(Timed).check(Schema.isMaxLength(5))
+    },
+    ({ limit, onExceeded, streams, toolConcurrency, turns }) =>
+      Effect.gen(function*() {
+        const seconds = (n: number) => n >= 13 ? Effect.never : Effect.sleep(n * 1_000)
+        const begun: Array<string> = []
+        let position = 0
+        let alive = 0
+        const { check, cycle } = yield* makeCycle({
+          tools: [
+            tool("work", ({ id, takes }) =>
+              Effect.suspend(() => {
+                begun.push(String(id))
+                alive++
+                return Effect.as(seconds(Number(takes)), "worked")
+              }).pipe(Effect.ensuring(Effect.sync(() => alive--))))
+          ],
+          config: { maxTurns: 100, toolConcurrency, budget: { duration: limit * 1_000, onExceeded } },
+          script: () => {
+            const turn = turns[position]
+            if (turn === undefined) return text("done")
+            const asked = position
+            return {
+              // A request that is stopped is asked again.
+              before: Effect.tap(seconds(turn.ask), () => Effect.sync(() => position++)),
+              ...(turn.calls.length === 0
+                ? text("ok")
+                : ScriptedModel.calls(...turn.calls.map((takes, index) => ({
+                  name: "work",
+                  params: { id: `${asked}.${index}`, takes }
+                }))))
+            }
+          }
+        })
+        const run = (first: boolean) =>
+          streams
+            ? Effect.asVoid(eventsOf(first ? cycle.submitStreamWithTools("go") : cycle.resumeStream()))
+            : Effect.asVoid(first ? cycle.submitWithTools("go") : cycle.resume())
+        let legs = 0
+        let isPaused = true
+        while (isPaused && legs++ < 8) {
+          const before = (yield* cycle.spent).millis
+          const fiber = yield* Effect.forkChild(run(legs === 1))
+          for (let second = 0; fiber.pollUnsafe() === undefined; second++) {
+            if (second > 100) return yield* Effect.die(new Error("it goes on and on"))
+            yield* settle
+            yield* check
+            if (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+          }
+          const exit = fiber.pollUnsafe()
+          const taken = (yield* cycle.spent).millis - before
+          assert.isAtMost(taken, (limit + (onExceeded === "last-turn" ? 60 : 0)) * 1_000)
+          if (exit !== undefined && Exit.isFailure(exit)) {
+            assert.deepStrictEqual(
+              exit.cause.reasons.map((reason) => reason._tag === "Fail" ? reason.error.reason._tag : reason._tag),
+              ["BudgetExceeded"]
+            )
+          }
+          assert.strictEqual(alive, 0)
+          yield* check
+          isPaused = (yield* cycle.saved).submit !== undefined
+          if (isPaused) assert.strictEqual(onExceeded, "pause")
+        }
+        assert.deepStrictEqual(begun, Array.from(new Set(begun)))
+      }),
+    { arbitrary: { runs: 100 }, timeout: 120_000 }
+  )
 })

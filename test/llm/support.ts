@@ -193,7 +193,9 @@ export const checkEvents = (
     }
     check(phase !== "end", "event after the end")
     if (event._tag === "CycleComplete") {
-      check(running.size === 0 && phase === "tools", "incomplete")
+      // A request that is stopped because time is up is asked again.
+      const isCutOff = phase === "model" && event.reason === "paused"
+      check(running.size === 0 && (phase === "tools" || isCutOff), "incomplete")
       check((waiting.size > 0) === (event.reason === "awaiting-input"), "waiting and not")
       phase = "end"
       continue

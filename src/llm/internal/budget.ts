@@ -24,6 +24,8 @@ export interface Account {
   readonly pricing: PriceTable | undefined
   /** Who is charged as well. */
   charged: ReadonlyArray<Account>
+  /** Whether others are charged with it still; those who have come to rest are not. */
+  isOpen: boolean
   tokens: number
   /** What had a price. */
   cost: number
@@ -54,6 +56,7 @@ export const makeAccount = (options: {
     limits: options.limits,
     pricing: options.pricing,
     charged: [],
+    isOpen: true,
     tokens: spent.tokens,
     cost: spent.cost ?? 0,
     unpriced: { ever: isUnpriced, lately: isUnpriced && from === NOTHING },
@@ -106,7 +109,7 @@ const lineOf = (account: Account): ReadonlyArray<Account> => {
   const line = new Set([account])
   // A set goes on with what is added to it meanwhile.
   for (const each of line) for (const other of each.charged) line.add(other)
-  return Array.from(line)
+  return Array.from(line).filter((each) => each === account || each.isOpen)
 }
 
 /** Whether anything depends on how many tokens are used. */
@@ -118,8 +121,10 @@ export const spend = (account: Account, tokens: Usage.Tokens, models: ReadonlyAr
   for (const each of lineOf(account)) {
     each.tokens += Usage.sumOf(tokens)
     const price = priceOf(each, models)
-    if (price === undefined) each.unpriced = { ever: true, lately: true }
-    else each.cost += Usage.costOf(price, tokens)
+    const cost = price === undefined ? NaN : Usage.costOf(price, tokens)
+    // A table that nobody has checked may hold anything.
+    if (cost >= 0) each.cost += cost
+    else each.unpriced = { ever: true, lately: true }
   }
 }
 
@@ -136,13 +141,20 @@ export const findUnpriced = (account: Account, model: string | undefined): Model
 
 /** The limit that is reached: its own, or one that it is held to. */
 export const exceeded = (account: Account): Effect.Effect<BudgetExceeded | undefined> =>
-  Effect.map(now, (at) => {
-    for (const each of lineOf(account)) {
-      const reached = limitReached(each, at)
-      if (reached !== undefined) return reached
-    }
-    return undefined
-  })
+  isLimited(account)
+    ? Effect.map(now, (at) => {
+      for (const each of lineOf(account)) {
+        const reached = limitReached(each, at)
+        if (reached !== undefined) return reached
+      }
+      return undefined
+    })
+    : Effect.undefined
+
+// Most are not, and are asked twice in each turn.
+const isLimited = ({ charged, limits }: Account): boolean =>
+  Number.isFinite(limits.tokens) || Number.isFinite(limits.cost) || Number.isFinite(limits.millis) ||
+  charged.some(isLimited)
 
 const limitReached = (account: Account, at: number): BudgetExceeded | undefined => {
   const { cost, from, limits, stopwatch, tokens, unpriced } = account
@@ -234,7 +246,16 @@ export const workingScoped = (account: Account, conversation: Account): Effect.E
   Effect.flatMap(CurrentAccount, (around) => {
     account.charged = around === undefined ? [conversation] : [conversation, around]
     const own = [account, conversation]
-    return Effect.acquireRelease(change(own, "release"), () => change(own, "hold"))
+    return Effect.acquireRelease(
+      Effect.suspend(() => {
+        account.isOpen = true
+        return change(own, "release")
+      }),
+      () => {
+        account.isOpen = false
+        return change(own, "hold")
+      }
+    )
   })
 
 export const working = <A, E, R>(

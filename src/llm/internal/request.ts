@@ -49,7 +49,7 @@ export const prepareRequest = Effect.fnUntraced(function*(
   const choice = options.toolChoice ?? (turn === 1 ? config.toolChoice : relax(config.toolChoice))
   const context = options.context ?? Context.empty()
   const system = concludes !== undefined
-    ? systemMessages(conclusion(options.system ?? config.system))
+    ? systemMessages(conclusion(options.system ?? config.system, submit.goal))
     : options.system === undefined
     ? submit.conversation.system
     : systemMessages(options.system)
@@ -71,11 +71,14 @@ export const prepareRequest = Effect.fnUntraced(function*(
 const nameIn = (context: Context.Context<never>): Option.Option<string> => Context.getOption(context, Model.ModelName)
 
 // One message: some servers refuse a second one.
-const conclusion = (system: string | undefined): string =>
-  [...(system === undefined ? [] : [system]), CONCLUDE].join("\n\n")
-
-const CONCLUDE =
-  "The budget of this conversation is used up. Answer now, with what you have: no more tools can be called. Say what is missing."
+const conclusion = (system: string | undefined, goal: Goal | undefined): string => {
+  const offered = goal === undefined
+    ? "no more tools can be called"
+    : `no tool can be called any more but "${goal.name}"`
+  const note =
+    `The budget of this conversation is used up. Answer now, with what you have: ${offered}. Say what is missing.`
+  return system === undefined ? note : `${system}\n\n${note}`
+}
 
 const offer = (
   goal: Goal | undefined,
