@@ -40,9 +40,13 @@ export interface Compaction<out R = never> {
   readonly strategy: CompactionStrategy.Strategy<R>
   /** In tokens; `Infinity` where it is not known. */
   readonly contextWindow: number
+  /** Tokens left for the answer. */
   readonly reserve: number
+  /** Part of the window without the reserve, from 0 to 1. */
   readonly trigger: number
+  /** Part of the window without the reserve, from 0 to `trigger`. */
   readonly target: number
+  /** How many of the last turns stay whole, at least 1. */
   readonly keepTurns: number
   readonly pin: CompactionStrategy.Pin
   readonly timeout: Duration.Duration
@@ -195,7 +199,7 @@ export const provided = <R>(self: Compaction<R>): Effect.Effect<Compaction, neve
   })
 
 // =============================================================================
-// Running
+// Combinators
 // =============================================================================
 
 /**
@@ -222,6 +226,7 @@ export interface Request {
 export interface Shortened extends CompactionStrategy.Compacted {
   /** What the request came to, tools included, as far as is known. */
   readonly tokensBefore: number
+  /** What it comes to now. */
   readonly tokensAfter: number
   /** What the strategies have spent. */
   readonly usage: Response.Usage
@@ -259,13 +264,16 @@ export interface Shortened extends CompactionStrategy.Compacted {
  * shortened?.messages.length // => 3
  * ```
  *
- * @category running
+ * @category combinators
  * @since 0.1.0
  */
-export const compact = Effect.fnUntraced(function*<R>(
+export const compact: <R>(
+  self: Compaction<R>,
+  request: Request
+) => Effect.Effect<Shortened | undefined, never, R | LanguageModel.LanguageModel> = Effect.fnUntraced(function*<R>(
   self: Compaction<R>,
   { force, messages, tools = [] }: Request
-): Effect.fn.Return<Shortened | undefined, never, R | LanguageModel.LanguageModel> {
+) {
   const compactor = makeCompactor(yield* provided(self), yield* Effect.serviceOption(Tokenizer.Tokenizer))
   let usage = NO_USAGE
   const outcome = yield* compactor.prepare(

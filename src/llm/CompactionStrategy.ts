@@ -88,6 +88,7 @@ export interface Compacted {
  */
 export interface Strategy<out R = never> {
   readonly name: string
+  /** Shortens a transcript, or answers `undefined`. */
   readonly compact: (state: CompactionState) => Effect.Effect<Compacted | undefined, CompactionError, R>
 }
 
@@ -106,7 +107,7 @@ export type Pin = (message: Prompt.Message, index: number, messages: ReadonlyArr
 /**
  * Pins the first message of a person: as a rule it says what all of it is for.
  *
- * @category pins
+ * @category defaults
  * @since 0.1.0
  */
 export const firstUserMessage: Pin = Units.isFirstFromUser
@@ -120,7 +121,7 @@ export const firstUserMessage: Pin = Units.isFirstFromUser
  * and what is dropped is gone. Where the conversation would then begin with a
  * response, a note to the model stands before it.
  *
- * @category strategies
+ * @category constructors
  * @since 0.1.0
  */
 export const dropOldest = (): Strategy => {
@@ -178,7 +179,7 @@ export interface ClearToolResultsOptions {
  * strategy.name // => "clearToolResults"
  * ```
  *
- * @category strategies
+ * @category constructors
  * @since 0.1.0
  */
 export const clearToolResults = (options: ClearToolResultsOptions = {}): Strategy => {
@@ -219,7 +220,7 @@ export interface SummariseOptions<R = never> {
  * parts are cut. A summary may carry over what a tool result tells the model to
  * do, as the result itself could have.
  *
- * @category strategies
+ * @category constructors
  * @since 0.1.0
  */
 export const summarise = <R = never>(options: SummariseOptions<R> = {}): Strategy<R> =>
@@ -248,7 +249,7 @@ export const summarise = <R = never>(options: SummariseOptions<R> = {}): Strateg
  * withoutFailures.name // => "withoutFailures"
  * ```
  *
- * @category strategies
+ * @category constructors
  * @since 0.1.0
  */
 export const custom = <E = never, R = never>(
@@ -281,7 +282,7 @@ export const custom = <E = never, R = never>(
  * strategy.name // => "clearToolResults, summarise, dropOldest"
  * ```
  *
- * @category strategies
+ * @category constructors
  * @since 0.1.0
  */
 export const sequence = <const Strategies extends ReadonlyArray<Strategy<unknown>>>(

@@ -80,7 +80,7 @@ export const bytesPerToken: number = 64
  * TokenEstimate.ofText("3.14159, 2.71828, 1.41421") // => 16
  * ```
  *
- * @category estimates
+ * @category destructors
  * @since 0.1.0
  */
 export const ofText = (text: string): number => tokensOfText(text)
@@ -108,7 +108,7 @@ export const ofText = (text: string): number => tokensOfText(text)
  * result // => 1013
  * ```
  *
- * @category estimates
+ * @category destructors
  * @since 0.1.0
  */
 export const ofMessage = (message: Prompt.Message): number => {
@@ -122,7 +122,7 @@ export const ofMessage = (message: Prompt.Message): number => {
 /**
  * How many tokens messages come to.
  *
- * @category estimates
+ * @category destructors
  * @since 0.1.0
  */
 export const ofMessages = (messages: ReadonlyArray<Prompt.Message>): number =>
@@ -132,7 +132,7 @@ export const ofMessages = (messages: ReadonlyArray<Prompt.Message>): number =>
  * How many tokens the definitions of tools come to: a request carries all that
  * it offers.
  *
- * @category estimates
+ * @category destructors
  * @since 0.1.0
  */
 export const ofTools = (definitions: ReadonlyArray<Definition>): number =>
@@ -146,7 +146,7 @@ export const ofTools = (definitions: ReadonlyArray<Definition>): number =>
  * What a provider's reports have taught about a model: its tokens for each token
  * of the estimate.
  *
- * @category calibration
+ * @category models
  * @since 0.1.0
  */
 export interface Calibration {
@@ -159,7 +159,7 @@ export interface Calibration {
 /**
  * Nothing is known yet: estimates are taken as they are.
  *
- * @category calibration
+ * @category constructors
  * @since 0.1.0
  */
 export const uncalibrated: Calibration = { ratio: 1, reports: 0 }
@@ -190,11 +190,13 @@ const FALL = 0.3
  * TokenEstimate.calibrate(first, { estimated: 1_000, reported: 1_100 }).ratio.toFixed(2) // => "1.17"
  * ```
  *
- * @category calibration
+ * @category combinators
  * @since 0.1.0
  */
 export const calibrate = (self: Calibration, request: {
+  /** Tokens, not corrected by a ratio. */
   readonly estimated: number
+  /** Input tokens. */
   readonly reported: number
 }): Calibration => {
   const { estimated, reported } = request
