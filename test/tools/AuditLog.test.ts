@@ -61,7 +61,7 @@ const SIX = Effect.runSync(Effect.cached(
 const elapse = <A, E>(fiber: Fiber.Fiber<A, E>): Effect.Effect<A, E> =>
   Effect.gen(function*() {
     while (fiber.pollUnsafe() === undefined) {
-      yield* TestClock.adjust("5 millis")
+      yield* TestClock.adjust("2 millis")
       yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
     }
     return yield* Fiber.join(fiber)
@@ -463,6 +463,25 @@ describe("AuditLog", () => {
           yield* elapse(yield* Effect.forkChild(writeAll(path, [entry(1)])))
           assert.isAtLeast(yield* Clock.currentTimeMillis, 2_000)
           assert.strictEqual((yield* AuditLog.verifyFile(path)).head?.count, 2)
+          assert.deepStrictEqual(yield* fs.readDirectory(Path.dirname(path)), ["audit.jsonl"])
+        }).pipe(Effect.provide(NodeServices.layer)))
+
+      it.effect("that a process has left is taken away once, however many want it", () =>
+        Effect.gen(function*() {
+          const fs = yield* FileSystem.FileSystem
+          const path = yield* tempPath
+          yield* writeAll(path, [entry(0)])
+          yield* fs.writeFileString(`${path}.lock`, "somebody")
+          // Who was about to take it away is gone as well.
+          yield* fs.writeFileString(`${path}.lock.stale`, "another")
+          const all = Effect.forEach([1, 2, 3, 4, 5], (index) => writeAll(path, [entry(index)]), {
+            concurrency: "unbounded",
+            discard: true
+          })
+          yield* elapse(yield* Effect.forkChild(all))
+          const { broken, head } = yield* AuditLog.verifyFile(path)
+          assert.isUndefined(broken)
+          assert.strictEqual(head?.count, 6)
           assert.deepStrictEqual(yield* fs.readDirectory(Path.dirname(path)), ["audit.jsonl"])
         }).pipe(Effect.provide(NodeServices.layer)))
 

@@ -33,7 +33,7 @@ export const withLock = <A, E, R>(
 ): Effect.Effect<A, E | AuditError | PlatformError, R> =>
   Effect.flatMap(uuid, (own) =>
     Effect.acquireUseRelease(
-      Effect.andThen(acquire(fs, path, own), Clock.currentTimeMillis),
+      Effect.andThen(acquire(fs, path, own), now),
       (since) => use(isHeld(fs, path, own, since)),
       // What somebody took away is no longer ours to remove.
       (since) =>
@@ -42,24 +42,45 @@ export const withLock = <A, E, R>(
 
 // Nobody takes it away before its time, so there is seldom a need to look.
 const isHeld = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string, own: string, since: number) {
-  const elapsed = (yield* Clock.currentTimeMillis) - since
+  const elapsed = (yield* now) - since
   return elapsed < Duration.toMillis(STALE) / 2 || (yield* holder(fs, path)) === own
 })
 
 const acquire = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string, own: string) {
-  const started = yield* Clock.currentTimeMillis
-  let seen = { holder: undefined as string | undefined, since: started }
+  const started = yield* now
+  const isStale = makeWatch(fs, path)
+  const guard = `${path}.stale`
+  const isGuardStale = makeWatch(fs, guard)
+
   while (!(yield* create(fs, path, own))) {
-    const now = yield* Clock.currentTimeMillis
-    const other = yield* holder(fs, path)
-    if (other !== seen.holder) seen = { holder: other, since: now }
-    else if (other !== undefined && now - seen.since >= Duration.toMillis(STALE)) yield* takeAway(fs, path, own, other)
-    if (now - started >= Duration.toMillis(TIMEOUT)) {
+    const stale = yield* isStale
+    const staleGuard = yield* isGuardStale
+    // One at a time takes it away, and looks again before that: it may be another's by now.
+    if (stale !== undefined) {
+      if (yield* create(fs, guard, own)) {
+        if ((yield* holder(fs, path)) === stale) yield* fs.remove(path, { force: true })
+        yield* fs.remove(guard, { force: true })
+      } else if (staleGuard !== undefined) {
+        yield* fs.remove(guard, { force: true })
+      }
+    }
+    if ((yield* now) - started >= Duration.toMillis(TIMEOUT)) {
       return yield* new AuditError({ reason: new Busy({ description: `other writers hold ${path}` }) })
     }
     yield* Effect.sleep(POLL)
   }
 })
+
+/** Who holds a lock that has stayed the same for too long, if it has. */
+const makeWatch = (fs: FileSystem.FileSystem, path: string) => {
+  let seen: { readonly holder: string | undefined; readonly since: number } | undefined
+  return Effect.gen(function*() {
+    const other = yield* holder(fs, path)
+    const at = yield* now
+    if (seen === undefined || seen.holder !== other) seen = { holder: other, since: at }
+    return at - seen.since >= Duration.toMillis(STALE) ? other : undefined
+  })
+}
 
 const create = (fs: FileSystem.FileSystem, path: string, own: string): Effect.Effect<boolean, PlatformError> =>
   fs.writeFileString(path, own, { flag: "wx", mode: 0o600 }).pipe(
@@ -81,11 +102,5 @@ const holder = (fs: FileSystem.FileSystem, path: string): Effect.Effect<string |
     Effect.catchReason("PlatformError", "NotFound", () => Effect.undefined)
   )
 
-// Two may find the lock stale at the same time. A rename is one step, so each sees what it took, and puts back what
-// was not the one it meant.
-const takeAway = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string, own: string, stale: string) {
-  const aside = `${path}.${own}`
-  yield* fs.rename(path, aside)
-  if ((yield* holder(fs, aside)) !== stale) yield* Effect.ignore(fs.link(aside, path))
-  yield* fs.remove(aside)
-}, Effect.catchReason("PlatformError", "NotFound", () => Effect.void))
+// Not the time of day, which may be set.
+const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
