@@ -212,8 +212,9 @@ export const checkEvents = (
       }
       case "ToolCallRejected":
       case "ToolExecutionStarted": {
-        if (phase !== "tools") break
-        check(event.turn === turn && waiting.delete(event.index), "not waiting")
+        // A response without deltas begins with its calls.
+        if (phase !== "tools" || event.turn !== turn) break
+        check(waiting.delete(event.index), "not waiting")
         if (event._tag === "ToolExecutionStarted") running.add(event.index)
         continue
       }
