@@ -6,12 +6,9 @@
  *
  * @since 0.1.0
  */
-import type * as AiError from "effect/ai/AiError"
 import * as IdGenerator from "effect/ai/IdGenerator"
 import * as LanguageModel from "effect/ai/LanguageModel"
-import type * as Response from "effect/ai/Response"
 import type * as ByteSize from "effect/ByteSize"
-import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -21,12 +18,11 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Json, JsonObject } from "effect/Schema"
-import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
+import type { HttpTransport } from "./HttpTransport.ts"
 import * as Answer from "./internal/answer.ts"
 import * as Assembler from "./internal/assembler.ts"
-import * as Collect from "./internal/collect.ts"
-import * as Failures from "./internal/failures.ts"
+import * as Body from "./internal/body.ts"
+import * as Model from "./internal/model.ts"
 import * as Request from "./internal/request.ts"
 import * as Settings from "./internal/settings.ts"
 import { annotateRequest, annotateResponse } from "./internal/telemetry.ts"
@@ -95,6 +91,8 @@ export interface Options {
   readonly maxResponseBytes?: ByteSize.Input | undefined
   /** The `fetch` to use. Default: that of `FetchHttpClient.Fetch`, which is the global one. */
   readonly fetch?: typeof globalThis.fetch | undefined
+  /** How requests are sent, instead of with a `fetch`. */
+  readonly transport?: HttpTransport | undefined
 }
 
 /**
@@ -152,61 +150,43 @@ export const make: (options: Options) => Effect.Effect<LanguageModel.LanguageMod
   options
 ) {
   const settings = Settings.resolve(options, options.fetch ?? (yield* FetchHttpClient.Fetch))
-  const { profile } = settings
+  const { limits, profile, transport } = settings
+  const idGenerator = Option.getOrElse(
+    yield* Effect.serviceOption(IdGenerator.IdGenerator),
+    () => IdGenerator.defaultIdGenerator
+  )
+  // Ids are made for calls that have none: unique by a prefix of this model and the number of the request.
+  const idPrefix = yield* idGenerator.generateId()
+  let requests = 0
 
-  const ask = Effect.fnUntraced(function*(
-    request: LanguageModel.ProviderOptions,
-    method: Failures.Request["method"]
-  ): Effect.fn.Return<Stream.Stream<Response.StreamPartEncoded, AiError.AiError>, AiError.AiError, Asking> {
-    const failures = Failures.make({ ...settings, method, hasKey: settings.apiKey !== undefined })
-    const streamed = method === "streamText" && (profile.streamTools || request.tools.length === 0)
-    const parameters = { ...options.parameters, ...(yield* CurrentParameters) }
-    annotateRequest(request.span, settings, parameters)
-    const body = yield* Effect.fromResult(Request.make(request, { ...settings, parameters }, streamed)).pipe(
-      Effect.mapError(failures.because)
-    )
-    const client = yield* settings.client(failures)
-    const controller = yield* Effect.acquireRelease(
-      Effect.sync(() => new AbortController()),
-      (controller) => Effect.sync(() => controller.abort())
-    )
-    const startedAt = yield* Clock.currentTimeMillis
-    const response = yield* client.post(body, controller.signal).pipe(
-      Effect.mapError(({ cause }) => failures.unreachable(cause)),
-      Effect.timeoutOrElse({
-        duration: settings.limits.firstByteTimeout,
-        orElse: () => Effect.fail(failures.noFirstByte(settings.limits.firstByteTimeout))
-      })
-    )
-    const names = new Set(request.tools.map((tool) => tool.name))
-    return Answer.parts(response, {
-      assembler: Assembler.make({ declared: names, idPrefix: yield* (yield* IdGenerator.IdGenerator).generateId() }),
-      failures,
-      limits: settings.limits,
-      streamed,
-      startedAt,
-      missingFinish: profile.missingFinish,
-      callable: request.toolCallValidation === "deferred" ? undefined : names
-    }).pipe(Stream.mapArray((parts) => {
-      annotateResponse(request.span, parts)
-      return parts
-    }))
-  })
-
-  return yield* LanguageModel.make({
-    generateText: (request) =>
-      ask(request, "generateText").pipe(
-        Effect.flatMap(Stream.runCollect),
-        Effect.map(Collect.whole),
-        Effect.scoped
-      ),
-    streamText: (request) => Stream.unwrap(ask(request, "streamText")),
+  return yield* Model.make({
     codecTransformer: settings.codecTransformer,
-    supportsSystemMessagesInHistory: Effect.succeed(true)
+    ask: Effect.fnUntraced(function*(request, method) {
+      const failures = settings.failures[method]
+      const streamed = method === "streamText" && (profile.streamTools || request.tools.length === 0)
+      const parameters = { ...options.parameters, ...(yield* CurrentParameters) }
+      annotateRequest(request.span, settings, parameters)
+      const made = Request.make(request, { ...settings, parameters }, streamed)
+      const { body, names } = yield* Effect.mapError(Effect.fromResult(made), failures.because)
+      const target = yield* settings.target(failures)
+      const answer = yield* Body.open(transport, { ...target, body }, limits, failures)
+      const parts = Answer.parts(answer, {
+        assembler: Assembler.make({ declared: names, idPrefix: `${idPrefix}_${requests++}` }),
+        failures,
+        limits,
+        streamed,
+        missingFinish: profile.missingFinish,
+        callable: request.toolCallValidation === "deferred" ? undefined : names
+      })
+      return {
+        parts: Effect.map(parts, (parts) => {
+          annotateResponse(request.span, parts)
+          return parts
+        })
+      }
+    })
   })
 })
-
-type Asking = IdGenerator.IdGenerator | Scope.Scope
 
 /**
  * Provides a model.

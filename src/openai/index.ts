@@ -7,6 +7,11 @@
 /**
  * @since 0.1.0
  */
+export * as HttpTransport from "./HttpTransport.ts"
+
+/**
+ * @since 0.1.0
+ */
 export * as OpenAiModel from "./OpenAiModel.ts"
 
 /**

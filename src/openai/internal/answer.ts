@@ -8,154 +8,136 @@ import type * as AiResponse from "effect/ai/Response"
 import * as Arr from "effect/Array"
 import * as ByteSize from "effect/ByteSize"
 import * as Cause from "effect/Cause"
-import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Sse from "effect/encoding/Sse"
-import * as Pull from "effect/Pull"
-import * as Stream from "effect/Stream"
+import type * as Pull from "effect/Pull"
 import type * as Assembler from "./assembler.ts"
 import * as Body from "./body.ts"
 import type { Failures } from "./failures.ts"
 import * as Json from "./json.ts"
 
 type Part = AiResponse.StreamPartEncoded
-type Parts = Arr.NonEmptyReadonlyArray<Part>
+
+/** The parts of an answer, in the arrays they arrived in. */
+export type Answering = Pull.Pull<Arr.NonEmptyReadonlyArray<Part>, AiError.AiError>
 
 export interface Options {
   readonly assembler: Assembler.Assembler
   readonly failures: Failures
   readonly limits: Body.Limits
   readonly streamed: boolean
-  /** When the request was sent, in milliseconds. */
-  readonly startedAt: number
   /** What `[DONE]` without a finish reason means; the end of a connection without either always means `unknown`. */
   readonly missingFinish: "incomplete" | "stop"
   /** The names calls may use; any, if absent. */
   readonly callable: ReadonlySet<string> | undefined
 }
 
-/** The parts of an answer, in the arrays they arrived in. */
-export const parts = (response: Response, options: Options): Stream.Stream<Part, AiError.AiError> => {
-  const source = Body.bytes(response, options.limits, options.startedAt, options.failures)
-  if (!response.ok) return Stream.fromEffect(refused(response, source, options))
-  switch (kind(response.headers, options.streamed)) {
+export const parts = (answer: Body.Answer, options: Options): Answering => {
+  const { header, status } = answer.head
+  if (status < 200 || status > 299) return refused(answer, options)
+  switch (kind(header("content-type"), options.streamed)) {
     case "events":
-      return events(source, options)
+      return events(answer, options)
     case "json":
-      return Stream.unwrap(Effect.map(document(source, options), Stream.fromArray))
+      return document(answer, options)
     case "other":
-      return Stream.fromEffect(unexpected(response, source, options))
+      return unexpected(answer, options)
   }
 }
 
-const kind = (headers: Headers, streamed: boolean): "events" | "json" | "other" => {
-  const type = headers.get("content-type")?.split(";")[0]?.trim().toLowerCase() ?? ""
+const kind = (contentType: string | null, streamed: boolean): "events" | "json" | "other" => {
+  const type = contentType?.split(";")[0]?.trim().toLowerCase() ?? ""
   if (type === "") return streamed ? "events" : "json"
   if (type === "text/event-stream") return "events"
   return type === "application/json" || type.endsWith("+json") ? "json" : "other"
 }
 
 const refused = Effect.fnUntraced(function*(
-  { headers, status }: Response,
-  source: Stream.Stream<Uint8Array, AiError.AiError>,
+  answer: Body.Answer,
   { failures }: Options
 ): Effect.fn.Return<never, AiError.AiError> {
-  const body = yield* Body.beginning(source)
-  return yield* failures.status({ status, headers, body }, yield* DateTime.now)
+  const body = yield* Body.beginning(answer)
+  return yield* failures.status({ ...answer.head, body }, yield* DateTime.now)
 })
 
 const unexpected = Effect.fnUntraced(function*(
-  { headers, status }: Response,
-  source: Stream.Stream<Uint8Array, AiError.AiError>,
+  answer: Body.Answer,
   { failures, streamed }: Options
 ): Effect.fn.Return<never, AiError.AiError> {
-  const body = yield* Body.beginning(source)
-  return yield* failures.unexpectedContent({ status, headers, body }, streamed)
+  const body = yield* Body.beginning(answer)
+  return yield* failures.unexpectedContent({ ...answer.head, body }, streamed)
 })
 
 // =============================================================================
 // One document
 // =============================================================================
 
-const document = Effect.fnUntraced(function*(
-  source: Stream.Stream<Uint8Array, AiError.AiError>,
-  options: Options
-): Effect.fn.Return<ReadonlyArray<Part>, AiError.AiError> {
+const document = (answer: Body.Answer, options: Options): Answering => {
   const reader = makeReader(options)
-  reader.read(yield* Body.text(source))
-  reader.end("document")
-  const failure = reader.failure()
-  return failure === undefined ? reader.take() : yield* failure
-})
+  return Effect.suspend(() =>
+    reader.isEnded() ? Cause.done() : Effect.flatMap(Body.text(answer), (text): Answering => {
+      reader.read(text)
+      reader.end("document")
+      const failure = reader.failure()
+      const out = reader.take()
+      if (failure !== undefined) return Effect.fail(failure)
+      return Arr.isReadonlyArrayNonEmpty(out) ? Effect.succeed(out) : Cause.done()
+    })
+  )
+}
 
 // =============================================================================
 // An event stream
 // =============================================================================
 
-const events = (
-  source: Stream.Stream<Uint8Array, AiError.AiError>,
-  options: Options
-): Stream.Stream<Part, AiError.AiError> =>
-  Stream.transformPull(Stream.decodeText(source), (pull) =>
-    Effect.sync(() => {
-      const { failures, limits } = options
-      const reader = makeReader(options)
-      const parser = Sse.makeParser(
-        (event) => event._tag === "Event" && reader.read(event.data, event.event, atEnd),
-        { maxEventSize: ByteSize.toNumberUnsafe(limits.maxEventBytes) }
-      )
-      let finishedAt: number | undefined
-      let atEnd = false
+const events = (answer: Body.Answer, options: Options): Answering => {
+  const { failures, limits } = options
+  const reader = makeReader(options)
+  const decoder = Body.makeDecoder()
+  const parser = Sse.makeParser(
+    (event) => event._tag === "Event" && reader.read(event.data, event.event, atEnd),
+    { maxEventSize: ByteSize.toNumberUnsafe(limits.maxEventBytes) }
+  )
+  let atEnd = false
 
-      /** After the finish reason there is only usage to wait for, and some servers leave the connection open. */
-      const awaited = Effect.suspend(() => {
-        if (!reader.isFinished()) return pull
-        return Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          finishedAt ??= now
-          return Effect.timeoutOrElse(pull, {
-            duration: Duration.subtract(limits.finishGrace, Duration.millis(now - finishedAt)),
-            orElse: () => Cause.done()
-          })
-        })
-      })
+  const feed = (text: string): void => {
+    if (parser.feed(text) !== undefined) {
+      reader.fail(failures.tooLarge("pending event", ByteSize.format(limits.maxEventBytes)))
+    }
+  }
 
-      /** What was read so far, before a failure or an end is told. */
-      const flush: Pull.Pull<Parts, AiError.AiError> = Effect.suspend(() => {
-        const out = reader.take()
-        if (Arr.isReadonlyArrayNonEmpty(out)) return Effect.succeed(out)
-        const failure = reader.failure()
-        if (failure !== undefined) return Effect.fail(failure)
-        return reader.isEnded() ? Cause.done() : step
-      })
+  const receive = (chunks: ReadonlyArray<Uint8Array>): Answering => {
+    if (chunks.length === 0) return end()
+    feed(decoder.add(chunks))
+    return flush
+  }
 
-      const feed = (text: string): void => {
-        if (parser.feed(text) !== undefined) {
-          reader.fail(failures.tooLarge("pending event", ByteSize.format(limits.maxEventBytes)))
-        }
-      }
+  const end = (): Answering => {
+    // The last event counts even if its blank line is missing, unless it is cut itself.
+    atEnd = true
+    feed(`${decoder.end()}\n\n`)
+    reader.end("connection")
+    return flush
+  }
 
-      const end = (): Pull.Pull<Parts, AiError.AiError> => {
-        // The last event counts even if its blank line is missing, unless it is cut itself.
-        atEnd = true
-        feed("\n\n")
-        reader.end("connection")
-        return flush
-      }
+  const next = Effect.flatMap(answer.read, receive)
 
-      const step: Pull.Pull<Parts, AiError.AiError> = Pull.matchEffect(awaited, {
-        onSuccess(texts) {
-          texts.forEach(feed)
-          return flush
-        },
-        // Nothing is missing from a response that is cut after its finish reason.
-        onFailure: (cause) => reader.isFinished() && !Cause.hasInterrupts(cause) ? end() : Effect.failCause(cause),
-        onDone: end
-      })
+  /** After the finish reason there is only usage to wait for, and nothing is missing from a response that is cut. */
+  const rest = Effect.matchEffect(answer.readRest, { onFailure: end, onSuccess: receive })
 
-      return flush
-    }))
+  /** What was read so far, before a failure or an end is told. */
+  const flush: Answering = Effect.suspend(() => {
+    const out = reader.take()
+    if (Arr.isReadonlyArrayNonEmpty(out)) return Effect.succeed(out)
+    const failure = reader.failure()
+    if (failure !== undefined) return Effect.fail(failure)
+    if (reader.isEnded()) return Cause.done()
+    return reader.isFinished() ? rest : next
+  })
+
+  return flush
+}
 
 // =============================================================================
 // Reading

@@ -1,15 +1,16 @@
 /*
- * The bytes of a response, with every wait and every size bounded.
+ * A request and the bytes of its answer, with every wait and every size bounded.
  *
- * Interrupting the reader, leaving the stream or passing a limit closes the connection: the scope cancels the body.
+ * Interrupting the reader, leaving the stream or passing a limit closes the connection: the scope cancels the exchange.
  */
 import type * as AiError from "effect/ai/AiError"
 import * as ByteSize from "effect/ByteSize"
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
+import type * as Scope from "effect/Scope"
+import type { Head, HttpTransport, Request } from "../HttpTransport.ts"
 import type { Failures } from "./failures.ts"
+import * as Watch from "./watch.ts"
 
 export interface Limits {
   readonly firstByteTimeout: Duration.Duration
@@ -19,62 +20,132 @@ export interface Limits {
   readonly maxResponseBytes: ByteSize.ByteSize
 }
 
+export interface Answer {
+  readonly head: Head
+  /** What has arrived since the last time, at least one chunk; nothing at the end. */
+  readonly read: Effect.Effect<ReadonlyArray<Uint8Array>, AiError.AiError>
+  /** The same, for what may or may not follow a finish reason: nothing as well when `finishGrace` has passed. */
+  readonly readRest: Effect.Effect<ReadonlyArray<Uint8Array>, AiError.AiError>
+}
+
 /** How much of a body that is not an answer is read, and for how long, to quote it. */
 const MAX_EXCERPT_BYTES = 64 * 1024
 const EXCERPT_TIMEOUT = Duration.seconds(5)
 
-/** Reads a body; `startedAt` is when the request was sent, in milliseconds, for the time to the first byte. */
-export const bytes = (
-  response: Response,
+const NOTHING: ReadonlyArray<Uint8Array> = []
+
+/** Sends a request and waits for its answer to begin. */
+export const open: (
+  transport: HttpTransport,
+  request: Request,
   limits: Limits,
-  startedAt: number,
   failures: Failures
-): Stream.Stream<Uint8Array, AiError.AiError> => {
-  const { body } = response
-  if (body === null) return Stream.empty
-  const source = Stream.fromReadableStream<Uint8Array, AiError.AiError>({
-    evaluate: () => body,
-    onError: failures.cut
-  })
-  return Stream.transformPull(source, (pull) =>
-    Effect.sync(() => {
-      const limit = ByteSize.toNumberUnsafe(limits.maxResponseBytes)
-      let received = 0
+) => Effect.Effect<Answer, AiError.AiError, Scope.Scope> = Effect.fnUntraced(
+  function*(transport, request, limits, failures) {
+    const { finishGrace, firstByteTimeout, idleTimeout } = limits
+    const watch = yield* Watch.make(Duration.min(Duration.min(firstByteTimeout, idleTimeout), finishGrace))
+    const exchange = yield* Effect.acquireRelease(
+      Effect.try({
+        try: () => {
+          const exchange = transport(request)
+          // Nobody waits for the head of a request that is interrupted first.
+          exchange.head.catch(() => {})
+          return exchange
+        },
+        catch: failures.unreachable
+      }),
+      (exchange) => Effect.sync(exchange.cancel)
+    )
 
-      const first = Effect.flatMap(Clock.currentTimeMillis, (now) =>
-        Effect.timeoutOrElse(pull, {
-          duration: Duration.subtract(limits.firstByteTimeout, Duration.millis(now - startedAt)),
-          orElse: () => Effect.fail(failures.noFirstByte(limits.firstByteTimeout))
-        }))
-      const next = Effect.timeoutOrElse(pull, {
-        duration: limits.idleTimeout,
-        orElse: () => Effect.fail(failures.silent(limits.idleTimeout))
-      })
+    const firstByteUntil = watch.now() + Duration.toMillis(firstByteTimeout)
+    const onNoFirstByte = () => Effect.fail(failures.noFirstByte(firstByteTimeout))
+    const head = yield* watch.wait(exchange.head, {
+      until: firstByteUntil,
+      onLate: onNoFirstByte,
+      onRejected: failures.unreachable
+    })
 
-      return Effect.suspend(() => received === 0 ? first : next).pipe(
-        Effect.tap((chunks) => {
-          for (const chunk of chunks) received += chunk.byteLength
-          return received > limit
-            ? Effect.fail(failures.tooLarge("response", ByteSize.format(limits.maxResponseBytes)))
-            : Effect.void
-        })
+    const limit = ByteSize.toNumberUnsafe(limits.maxResponseBytes)
+    const idle = Duration.toMillis(idleTimeout)
+    const onSilence = () => Effect.fail(failures.silent(idleTimeout))
+    let received = 0
+    const counted = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<typeof chunks, AiError.AiError> => {
+      for (const chunk of chunks) received += chunk.byteLength
+      return received > limit
+        ? Effect.fail(failures.tooLarge("response", ByteSize.format(limits.maxResponseBytes)))
+        : Effect.succeed(chunks)
+    }
+    const read = Effect.suspend(() =>
+      Effect.flatMap(
+        watch.wait(
+          exchange.read(),
+          received === 0
+            ? { until: firstByteUntil, onLate: onNoFirstByte, onRejected: failures.cut }
+            : { until: watch.now() + idle, onLate: onSilence, onRejected: failures.cut }
+        ),
+        counted
       )
-    }))
-}
+    )
+
+    let graceUntil: number | undefined
+    const readRest = Effect.suspend(() => {
+      graceUntil ??= watch.now() + Duration.toMillis(finishGrace)
+      return Effect.flatMap(
+        watch.wait(exchange.read(), {
+          until: graceUntil,
+          onLate: () => Effect.succeed(NOTHING),
+          onRejected: failures.cut
+        }),
+        counted
+      )
+    })
+    return { head, read, readRest }
+  }
+)
 
 /** The whole body as text. */
-export const text = (source: Stream.Stream<Uint8Array, AiError.AiError>): Effect.Effect<string, AiError.AiError> =>
-  Stream.mkString(Stream.decodeText(source))
+export const text = ({ read }: Answer): Effect.Effect<string, AiError.AiError> =>
+  Effect.gen(function*() {
+    const decoder = makeDecoder()
+    let all = ""
+    for (let chunks = yield* read; chunks.length > 0; chunks = yield* read) all += decoder.add(chunks)
+    return all + decoder.end()
+  })
 
 /** The beginning of a body as text; what arrived before a failure, if it fails. */
-export const beginning = (source: Stream.Stream<Uint8Array, AiError.AiError>): Effect.Effect<string> =>
+export const beginning = ({ read }: Answer): Effect.Effect<string> =>
   Effect.suspend(() => {
+    const decoder = makeDecoder()
     let received = 0
-    return source.pipe(
-      Stream.takeUntil((chunk) => (received += chunk.byteLength) >= MAX_EXCERPT_BYTES),
-      Stream.interruptWhen(Effect.sleep(EXCERPT_TIMEOUT)),
-      Stream.catch(() => Stream.empty),
-      Stream.decodeText(),
-      Stream.mkString
+    let all = ""
+    const more: Effect.Effect<void, AiError.AiError> = Effect.flatMap(read, (chunks) => {
+      for (const chunk of chunks) received += chunk.byteLength
+      all += decoder.add(chunks)
+      return chunks.length === 0 || received >= MAX_EXCERPT_BYTES ? Effect.void : more
+    })
+    return more.pipe(
+      Effect.timeoutOption(EXCERPT_TIMEOUT),
+      Effect.ignore,
+      Effect.map(() => all + decoder.end())
     )
   })
+
+export interface Decoder {
+  /** The next chunks as text; a character that is cut waits for its rest. */
+  readonly add: (chunks: ReadonlyArray<Uint8Array>) => string
+  /** What was waiting. */
+  readonly end: () => string
+}
+
+export const makeDecoder = (): Decoder => {
+  const decoder = new TextDecoder()
+  const options = { stream: true }
+  return {
+    add(chunks) {
+      let text = ""
+      for (const chunk of chunks) text += decoder.decode(chunk, options)
+      return text
+    },
+    end: () => decoder.decode()
+  }
+}

@@ -1,30 +1,56 @@
 /*
  * Streamed parts as the whole parts `generateText` answers with.
  */
+import type * as AiError from "effect/ai/AiError"
 import type * as Response from "effect/ai/Response"
+import * as Effect from "effect/Effect"
+import * as Pull from "effect/Pull"
+import type { Answering } from "./answer.ts"
 
-export const whole = (parts: ReadonlyArray<Response.StreamPartEncoded>): Array<Response.PartEncoded> => {
-  const out: Array<Response.PartEncoded> = []
+/** Reads an answer to its end. */
+export const whole = (pull: Answering): Effect.Effect<Array<Response.PartEncoded>, AiError.AiError> =>
+  Effect.suspend(() => {
+    const collector = make()
+    const all: Effect.Effect<Array<Response.PartEncoded>, AiError.AiError> = Pull.matchEffect(pull, {
+      onSuccess: (parts) => {
+        parts.forEach(collector.add)
+        return all
+      },
+      onFailure: Effect.failCause,
+      onDone: () => Effect.succeed(collector.parts)
+    })
+    return all
+  })
+
+interface Collector {
+  readonly add: (part: Response.StreamPartEncoded) => void
+  readonly parts: Array<Response.PartEncoded>
+}
+
+const make = (): Collector => {
+  const parts: Array<Response.PartEncoded> = []
   let text: Array<string> = []
-  for (const part of parts) {
-    switch (part.type) {
-      case "text-delta":
-      case "reasoning-delta":
-        text.push(part.delta)
-        break
-      case "text-end":
-        out.push({ type: "text", text: text.join("") })
-        text = []
-        break
-      case "reasoning-end":
-        out.push({ type: "reasoning", text: text.join(""), metadata: part.metadata })
-        text = []
-        break
-      case "response-metadata":
-      case "tool-call":
-      case "finish":
-        out.push(part)
+  return {
+    parts,
+    add(part) {
+      switch (part.type) {
+        case "text-delta":
+        case "reasoning-delta":
+          text.push(part.delta)
+          break
+        case "text-end":
+          parts.push({ type: "text", text: text.join("") })
+          text = []
+          break
+        case "reasoning-end":
+          parts.push({ type: "reasoning", text: text.join(""), metadata: part.metadata })
+          text = []
+          break
+        case "response-metadata":
+        case "tool-call":
+        case "finish":
+          parts.push(part)
+      }
     }
   }
-  return out
 }

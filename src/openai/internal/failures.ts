@@ -10,6 +10,7 @@ import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 import { excerpt } from "../../internal/text.ts"
+import type { Head } from "../HttpTransport.ts"
 import * as Json from "./json.ts"
 
 /** How much of a server's text an error quotes. */
@@ -29,9 +30,7 @@ export interface Request {
 }
 
 /** An HTTP answer whose body has been read. */
-interface Answer {
-  readonly status: number
-  readonly headers: Headers
+interface Answer extends Head {
   readonly body: string
 }
 
@@ -89,7 +88,7 @@ export const make = (request: Request): Failures => {
     because(new AiError.InvalidResponseError({ description, ...(http === undefined ? undefined : { http }) }))
 
   const httpContext = (answer: Answer): typeof AiError.HttpContext.Type => ({
-    response: { status: answer.status, headers: keptHeaders(answer.headers, scrub) },
+    response: { status: answer.status, headers: keptHeaders(answer, scrub) },
     body: quote(answer.body)
   })
 
@@ -134,14 +133,14 @@ export const make = (request: Request): Failures => {
         status: answer.status,
         said: report.message === undefined ? quote(answer.body) : quote(report.message),
         report,
-        retryAfter: retryAfter(answer.headers, now),
-        location: answer.headers.get("location") ?? undefined
+        retryAfter: retryAfter(answer, now),
+        location: answer.header("location") ?? undefined
       })
       return because(reason(httpContext(answer)))
     },
     unexpectedContent: (answer, streamed) =>
       invalidResponse(
-        `${url} answered with ${answer.headers.get("content-type") ?? "no content type"}, which is ` +
+        `${url} answered with ${answer.header("content-type") ?? "no content type"}, which is ` +
           `${
             streamed ? "not an event stream" : "not JSON"
           }. Is ${baseUrl} the base URL of the API (many end in /v1), ` +
@@ -300,10 +299,10 @@ const statusReason = (
 // =============================================================================
 
 /** Seconds, an HTTP date, or OpenAI's milliseconds. https://www.rfc-editor.org/rfc/rfc9110#field.retry-after */
-const retryAfter = (headers: Headers, now: DateTime.DateTime): Duration.Duration | undefined => {
-  const millis = headers.get("retry-after-ms")?.trim()
+const retryAfter = ({ header }: Head, now: DateTime.DateTime): Duration.Duration | undefined => {
+  const millis = header("retry-after-ms")?.trim()
   if (millis !== undefined && /^\d+(\.\d+)?$/.test(millis)) return Duration.millis(Number(millis))
-  const value = headers.get("retry-after")?.trim()
+  const value = header("retry-after")?.trim()
   if (value === undefined || value === "") return undefined
   if (/^\d+(\.\d+)?$/.test(value)) return Duration.seconds(Number(value))
   return Option.getOrUndefined(
@@ -314,10 +313,10 @@ const retryAfter = (headers: Headers, now: DateTime.DateTime): Duration.Duration
   )
 }
 
-const keptHeaders = (headers: Headers, scrub: (text: string) => string): Readonly<Record<string, string>> =>
+const keptHeaders = ({ header }: Head, scrub: (text: string) => string): Readonly<Record<string, string>> =>
   Object.fromEntries(
     KEPT_HEADERS.flatMap((name) => {
-      const value = headers.get(name)
+      const value = header(name)
       return value === null ? [] : [[name, scrub(value)]]
     })
   )

@@ -1,5 +1,5 @@
 /*
- * A prompt as the `messages` of a request.
+ * A prompt as the `messages` of a request, in JSON text.
  * https://platform.openai.com/docs/api-reference/chat/create
  */
 import type * as AiError from "effect/ai/AiError"
@@ -11,58 +11,113 @@ import * as CallIds from "./callIds.ts"
 import * as Content from "./content.ts"
 import * as Json from "./json.ts"
 
+/** What one message of a prompt becomes: the JSON texts of its messages, and images that have to follow them. */
+interface Written {
+  readonly texts: ReadonlyArray<string>
+  readonly images: ReadonlyArray<Prompt.FilePart>
+}
+
+/**
+ * Messages that were written before. A conversation grows at its end and keeps the messages it has, so of a long one
+ * only the last few are written for each request.
+ */
+export interface Memory {
+  readonly plain: WeakMap<Prompt.Message, Written>
+  /** Those that replay reasoning; whether a message does changes with its place. */
+  readonly replaying: WeakMap<Prompt.Message, Written>
+}
+
+export const makeMemory = (): Memory => ({ plain: new WeakMap(), replaying: new WeakMap() })
+
+/** The longest text that is kept, in characters: what holds files is written anew, not held twice. */
+const MAX_KEPT_CHARACTERS = 64 * 1024
+
+/** The messages of a request, each as JSON text. */
 export const fromPrompt = (
   prompt: Prompt.Prompt,
-  profile: ProviderProfile
-): Result.Result<ReadonlyArray<Json.Json>, AiError.InvalidUserInputError> =>
+  profile: ProviderProfile,
+  memory: Memory
+): Result.Result<ReadonlyArray<string>, AiError.InvalidUserInputError> =>
   Result.gen(function*() {
-    const messages: Array<Json.Json> = []
+    const texts: Array<string> = []
     const lastUser = prompt.content.findLastIndex((message) => message.role === "user")
     // The results of one turn stand together, right after their calls; images in them follow as one user message.
     let images: Array<Prompt.FilePart> = []
-    const showImages = function*(): Generator<Content.Content, void, Json.Json> {
-      if (images.length === 0) return
-      const parts: Array<Json.Json> = [Content.text("Images from the tool results above, in order:")]
-      for (const image of images) parts.push(yield* Content.file(image))
-      messages.push({ role: "user", content: parts })
-      images = []
-    }
-
     for (const [position, message] of prompt.content.entries()) {
-      if (message.role !== "tool") yield* showImages()
-      switch (message.role) {
-        case "system":
-          messages.push({ role: "system", content: message.content })
-          break
-        case "user":
-          messages.push({ role: "user", content: yield* Content.user(message.content) })
-          break
-        case "assistant": {
-          const assistant = fromAssistant(message, profile, position > lastUser)
-          if (assistant !== undefined) messages.push(assistant)
-          break
-        }
-        case "tool":
-          for (const part of message.content) {
-            if (part.type !== "tool-result" || part.providerExecuted) continue
-            messages.push({
-              role: "tool",
-              tool_call_id: CallIds.rewrite(part.id, profile.callIds),
-              content: resultText(part, profile)
-            })
-            if (profile.toolImages === "user-message") images.push(...Content.images(part.modelOutput ?? []))
-          }
+      if (message.role !== "tool" && images.length > 0) {
+        texts.push(yield* showImages(images))
+        images = []
       }
+      const replays = profile.reasoningReplay === "always" ||
+        (profile.reasoningReplay === "tool-loop" && position > lastUser)
+      const kept = replays ? memory.replaying : memory.plain
+      let written = kept.get(message)
+      if (written === undefined) {
+        written = yield* write(message, profile, replays)
+        if (written.texts.every((text) => text.length <= MAX_KEPT_CHARACTERS)) kept.set(message, written)
+      }
+      for (const text of written.texts) texts.push(text)
+      for (const image of written.images) images.push(image)
     }
-    yield* showImages()
-    return messages
+    if (images.length > 0) texts.push(yield* showImages(images))
+    return texts
   })
+
+const NO_IMAGES: ReadonlyArray<Prompt.FilePart> = []
+
+const write = (
+  message: Prompt.Message,
+  profile: ProviderProfile,
+  replays: boolean
+): Result.Result<Written, AiError.InvalidUserInputError> => {
+  switch (message.role) {
+    case "system":
+      return Result.succeed(one({ role: "system", content: message.content }))
+    case "user":
+      return Result.map(Content.user(message.content), (content) => one({ role: "user", content }))
+    case "assistant": {
+      const assistant = fromAssistant(message, profile, replays)
+      return Result.succeed(assistant === undefined ? { texts: [], images: NO_IMAGES } : one(assistant))
+    }
+    case "tool": {
+      const results = message.content.filter((part) => part.type === "tool-result").filter((part) =>
+        !part.providerExecuted
+      )
+      return Result.succeed({
+        texts: results.map((part) =>
+          JSON.stringify({
+            role: "tool",
+            tool_call_id: CallIds.rewrite(part.id, profile.callIds),
+            content: resultText(part, profile)
+          })
+        ),
+        images: profile.toolImages === "user-message"
+          ? results.flatMap((part) => Content.images(part.modelOutput ?? []))
+          : NO_IMAGES
+      })
+    }
+  }
+}
+
+const one = (message: Json.Json): Written => ({ texts: [JSON.stringify(message)], images: NO_IMAGES })
+
+const showImages = (
+  images: ReadonlyArray<Prompt.FilePart>
+): Result.Result<string, AiError.InvalidUserInputError> =>
+  Result.map(
+    Result.all(images.map(Content.file)),
+    (shown) =>
+      JSON.stringify({
+        role: "user",
+        content: [Content.text("Images from the tool results above, in order:"), ...shown]
+      })
+  )
 
 /** What the provider ran by itself, and files the model made, have no place in this API and are left out. */
 const fromAssistant = (
   message: Prompt.AssistantMessage,
   profile: ProviderProfile,
-  inToolLoop: boolean
+  replays: boolean
 ): Json.JsonObject | undefined => {
   const text: Array<string> = []
   const reasoning: Array<Prompt.ReasoningPart> = []
@@ -74,7 +129,6 @@ const fromAssistant = (
   }
   const content = text.join("")
   if (content === "" && calls.length === 0) return undefined
-  const replays = profile.reasoningReplay === "always" || (profile.reasoningReplay === "tool-loop" && inToolLoop)
   return {
     role: "assistant",
     ...(content === "" ? emptyContent[profile.emptyContent] : { content }),

@@ -9,7 +9,6 @@ import * as Result from "effect/Result"
 import { messageOf } from "../../internal/text.ts"
 import type { Parameters } from "../OpenAiModel.ts"
 import type { ProviderProfile } from "../ProviderProfile.ts"
-import type { Body } from "./client.ts"
 import type { Json } from "./json.ts"
 import * as Messages from "./messages.ts"
 import * as Schemas from "./schemas.ts"
@@ -19,56 +18,136 @@ export interface Options {
   readonly profile: ProviderProfile
   readonly parameters: Parameters
   readonly codecTransformer: LanguageModel.CodecTransformer
-  /** Definitions already made: tools live long, their JSON Schemas cost time. */
-  readonly definitions: WeakMap<Tool.Any, Json>
+  readonly memory: Memory
 }
 
+/** What was written for earlier requests of a model and holds for the next ones. */
+export interface Memory {
+  readonly messages: Messages.Memory
+  /** Tools live long, and their JSON Schemas cost time. */
+  readonly definitions: WeakMap<Tool.Any, string>
+  /** The list of the last request: turns of a conversation offer the same tools. */
+  last: Offer | undefined
+}
+
+/** Tools as they are offered. */
+interface Offer {
+  readonly tools: ReadonlyArray<Tool.Any>
+  readonly names: ReadonlySet<string>
+  /** A JSON array. */
+  readonly text: string
+}
+
+export const makeMemory = (): Memory => ({
+  messages: Messages.makeMemory(),
+  definitions: new WeakMap(),
+  last: undefined
+})
+
+export interface Request {
+  readonly body: string
+  /** The tools that are offered. */
+  readonly names: ReadonlySet<string>
+}
+
+/**
+ * The body is put together of texts and not written as a whole: its messages and tools were mostly in the last request
+ * already, and stringifying a thousand tools takes five times as long as sending their text.
+ */
 export const make = (
   request: LanguageModel.ProviderOptions,
   options: Options,
   streamed: boolean
-): Result.Result<Body, AiError.AiErrorReason> =>
+): Result.Result<Request, AiError.AiErrorReason> =>
   Result.gen(function*() {
-    const { parameters, profile } = options
+    const { memory, parameters, profile } = options
     const format = yield* responseFormat(request.responseFormat, options)
-    const messages = yield* Messages.fromPrompt(request.prompt, profile)
-    const tools: Array<Json> = []
-    for (const tool of request.tools) tools.push(yield* definition(tool, options))
-    return defined({
-      model: options.model,
-      messages: format.instruction === undefined
-        ? messages
-        : [{ role: "system", content: format.instruction }, ...messages],
-      ...(streamed ? { stream: true } : undefined),
-      ...(streamed && profile.streamUsage ? { stream_options: { include_usage: true } } : undefined),
-      ...(tools.length > 0 ? toolFields(tools, request, options) : undefined),
+    const messages = yield* Messages.fromPrompt(request.prompt, profile, memory.messages)
+    const { names, text, tools } = yield* offer(request.tools, options)
+    const hasTools = tools.length > 0
+    const body = object({
+      model: JSON.stringify(options.model),
+      messages: `[${
+        (format.instruction === undefined ? messages : [system(format.instruction), ...messages]).join(",")
+      }]`,
+      stream: streamed ? "true" : undefined,
+      stream_options: streamed && profile.streamUsage ? "{\"include_usage\":true}" : undefined,
+      tools: hasTools ? text : undefined,
       response_format: format.field,
-      temperature: parameters.temperature,
-      top_p: parameters.topP,
-      [profile.maxTokensField]: parameters.maxTokens,
-      stop: parameters.stop,
-      seed: parameters.seed,
-      reasoning_effort: parameters.reasoningEffort,
-      ...parameters.body
+      ...texts({
+        tool_choice: hasTools ? toolChoice(request.toolChoice) : undefined,
+        parallel_tool_calls: hasTools && profile.parallelToolCalls ? parameters.parallelToolCalls : undefined,
+        temperature: parameters.temperature,
+        top_p: parameters.topP,
+        [profile.maxTokensField]: parameters.maxTokens,
+        stop: parameters.stop,
+        seed: parameters.seed,
+        reasoning_effort: parameters.reasoningEffort,
+        ...parameters.body
+      })
     })
+    return { body, names }
   })
 
-const defined = (fields: Readonly<Record<string, Json | undefined>>): Body =>
-  Object.fromEntries(Object.entries(fields).filter((field): field is [string, Json] => field[1] !== undefined))
+const system = (content: string): string => JSON.stringify({ role: "system", content })
+
+/** Each field as text; what JSON can't say is not said. */
+const texts = (fields: Readonly<Record<string, Json | undefined>>): Readonly<Record<string, string | undefined>> =>
+  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]))
+
+const object = (fields: Readonly<Record<string, string | undefined>>): string =>
+  `{${
+    Object.entries(fields).filter(([, text]) => text !== undefined).map(([name, text]) =>
+      `${JSON.stringify(name)}:${text}`
+    ).join(",")
+  }}`
 
 // =============================================================================
 // Tools
 // =============================================================================
 
-const toolFields = (
-  tools: ReadonlyArray<Json>,
-  request: LanguageModel.ProviderOptions,
-  { parameters, profile }: Options
-): Readonly<Record<string, Json | undefined>> => ({
-  tools,
-  tool_choice: toolChoice(request.toolChoice),
-  parallel_tool_calls: profile.parallelToolCalls ? parameters.parallelToolCalls : undefined
-})
+const offer = (
+  tools: ReadonlyArray<Tool.Any>,
+  { memory, profile }: Options
+): Result.Result<Offer, AiError.AiErrorReason> =>
+  Result.gen(function*() {
+    const { last } = memory
+    if (last?.tools.length === tools.length && last.tools.every((tool, position) => tool === tools[position])) {
+      return last
+    }
+    const definitions: Array<string> = []
+    for (const tool of tools) {
+      const text = memory.definitions.get(tool) ?? (yield* definition(tool, profile))
+      memory.definitions.set(tool, text)
+      definitions.push(text)
+    }
+    const offer = { tools, names: new Set(tools.map((tool) => tool.name)), text: `[${definitions.join(",")}]` }
+    memory.last = offer
+    return offer
+  })
+
+const definition = (tool: Tool.Any, profile: ProviderProfile): Result.Result<string, AiError.AiErrorReason> => {
+  if (Tool.isProviderDefined(tool)) {
+    return Result.fail(
+      new AiError.ToolConfigurationError({
+        toolName: tool.name,
+        description: "Chat Completions has no tools that the provider runs itself"
+      })
+    )
+  }
+  return Result.map(schemaOf(() => Tool.getJsonSchema(tool)), (schema) => {
+    const dialect = Schemas.toDialect(schema, profile, Tool.getStrictMode(tool))
+    return JSON.stringify({
+      type: "function",
+      function: {
+        name: tool.name,
+        description: Tool.getDescription(tool),
+        parameters: dialect.schema,
+        strict: dialect.strict ? true : undefined
+      }
+    })
+  })
+}
 
 /** Leaving it out means `auto`. Of `oneOf`, only the named tools are offered in the first place. */
 const toolChoice = (choice: LanguageModel.ToolChoice<string>): Json | undefined => {
@@ -82,48 +161,19 @@ const toolChoice = (choice: LanguageModel.ToolChoice<string>): Json | undefined 
 
 const named = (name: string): Json => ({ type: "function", function: { name } })
 
-const definition = (tool: Tool.Any, options: Options): Result.Result<Json, AiError.AiErrorReason> => {
-  const known = options.definitions.get(tool)
-  if (known !== undefined) return Result.succeed(known)
-  if (Tool.isProviderDefined(tool)) {
-    return Result.fail(
-      new AiError.ToolConfigurationError({
-        toolName: tool.name,
-        description: "Chat Completions has no tools that the provider runs itself"
-      })
-    )
-  }
-  return Result.map(schemaOf(() => Tool.getJsonSchema(tool)), (schema) => {
-    const dialect = Schemas.toDialect(schema, options.profile, Tool.getStrictMode(tool))
-    const made: Json = {
-      type: "function",
-      function: defined({
-        name: tool.name,
-        description: Tool.getDescription(tool),
-        parameters: toJson(dialect.schema),
-        strict: dialect.strict ? true : undefined
-      })
-    }
-    options.definitions.set(tool, made)
-    return made
-  })
-}
-
 const schemaOf = <A>(make: () => A): Result.Result<A, AiError.UnsupportedSchemaError> =>
   Result.try({
     try: make,
     catch: (cause) => new AiError.UnsupportedSchemaError({ description: messageOf(cause) })
   })
 
-// What effect/ai gives as JSON Schema is JSON; its type says so less exactly.
-const toJson = (schema: Schemas.Dialect["schema"]): Json => schema as Json
-
 // =============================================================================
 // Response format
 // =============================================================================
 
 interface Format {
-  readonly field: Json | undefined
+  /** `response_format` as JSON text. */
+  readonly field: string | undefined
   /** What has to be said to the model where the API can't. */
   readonly instruction: string | undefined
 }
@@ -138,7 +188,7 @@ const responseFormat = (
     (schema): Format => {
       if (profile.structuredOutput === "json-object") {
         return {
-          field: { type: "json_object" },
+          field: JSON.stringify({ type: "json_object" }),
           instruction: `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${
             JSON.stringify(schema)
           }`
@@ -146,14 +196,14 @@ const responseFormat = (
       }
       const dialect = profile.strictSchemas ? { schema, strict: true } : Schemas.toDialect(schema, profile)
       return {
-        field: {
+        field: JSON.stringify({
           type: "json_schema",
-          json_schema: defined({
+          json_schema: {
             name: format.objectName.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 64),
-            schema: toJson(dialect.schema),
+            schema: dialect.schema,
             strict: dialect.strict ? true : undefined
-          })
-        },
+          }
+        }),
         instruction: undefined
       }
     }

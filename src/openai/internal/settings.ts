@@ -4,25 +4,22 @@
 import type * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import * as OpenAiStructuredOutput from "effect/ai/OpenAiStructuredOutput"
-import type * as Tool from "effect/ai/Tool"
 import * as ByteSize from "effect/ByteSize"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import * as HttpTransport from "../HttpTransport.ts"
 import type { Options } from "../OpenAiModel.ts"
 import * as ProviderProfile from "../ProviderProfile.ts"
 import type { Limits } from "./body.ts"
 import * as Client from "./client.ts"
-import type { Failures } from "./failures.ts"
-import type { Json } from "./json.ts"
+import * as Failures from "./failures.ts"
+import * as Request from "./request.ts"
 
 const DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
-/** How much longer the SDK waits than this layer: its own limit is only there because it can't be turned off. */
-const SDK_PATIENCE = Duration.minutes(1)
-
-/** The longest a JavaScript timer runs, in milliseconds. */
-const MAX_TIMER = 2 ** 31 - 1
+/** The longest time the SDK tells a server of, in milliseconds. */
+const MAX_TIMEOUT = 2 ** 31 - 1
 
 /** Anything shorter is a placeholder such as `ollama`, and taking it out of an error would only make it unreadable. */
 const SHORTEST_SECRET = 8
@@ -33,11 +30,13 @@ export interface Settings {
   readonly apiKey: string | undefined
   readonly profile: ProviderProfile.ProviderProfile
   readonly limits: Limits
-  readonly secrets: ReadonlyArray<string>
   readonly codecTransformer: LanguageModel.CodecTransformer
-  readonly definitions: WeakMap<Tool.Any, Json>
-  /** Fails where what is configured cannot work; made with the first request. */
-  readonly client: (failures: Failures) => Effect.Effect<Client.Client, AiError.AiError>
+  readonly memory: Request.Memory
+  readonly transport: HttpTransport.HttpTransport
+  /** How the requests of each method fail. */
+  readonly failures: Readonly<Record<Failures.Request["method"], Failures.Failures>>
+  /** Fails where what is configured cannot work; found with the first request. */
+  readonly target: (failures: Failures.Failures) => Effect.Effect<Client.Target, AiError.AiError>
 }
 
 export const resolve = (options: Options, fetch: typeof globalThis.fetch): Settings => {
@@ -59,35 +58,43 @@ export const resolve = (options: Options, fetch: typeof globalThis.fetch): Setti
     maxResponseBytes: size(options.maxResponseBytes, ByteSize.mebibytes(64))
   }
 
-  let client: Client.Client | undefined
+  const secrets = [apiKey ?? "", ...secretHeaders, ...queryValues(baseUrl)].filter((text) =>
+    text.length >= SHORTEST_SECRET
+  )
+  const failuresOf = (method: Failures.Request["method"]): Failures.Failures =>
+    Failures.make({ method, model: options.model, baseUrl, hasKey: apiKey !== undefined, secrets })
+
+  let target: Client.Target | undefined
   return {
     model: options.model,
     baseUrl,
     apiKey,
     profile,
     limits,
-    secrets: [apiKey ?? "", ...secretHeaders, ...queryValues(baseUrl)].filter((text) => text.length >= SHORTEST_SECRET),
+    failures: { generateText: failuresOf("generateText"), streamText: failuresOf("streamText") },
     codecTransformer: profile.strictSchemas
       ? OpenAiStructuredOutput.toCodecOpenAI
       : LanguageModel.defaultCodecTransformer,
-    definitions: new WeakMap(),
-    client: (failures) =>
+    memory: Request.makeMemory(),
+    transport: options.transport ?? HttpTransport.fromFetch(fetch),
+    target: (failures) =>
       Effect.suspend(() => {
-        if (client !== undefined) return Effect.succeed(client)
+        if (target !== undefined) return Effect.succeed(target)
         if (!isBaseUrl(baseUrl)) return Effect.fail(failures.invalidBaseUrl())
         if (apiKey === undefined && profile.requiresApiKey) return Effect.fail(failures.missingKey(profile.name))
         if (apiKey !== undefined && !isHeaderValue(apiKey)) return Effect.fail(failures.unusableHeader("API key"))
         const unusable = headers.find(([, value]) => !isHeaderValue(value))
         if (unusable !== undefined) return Effect.fail(failures.unusableHeader(unusable[0]))
-        client = Client.make({
+        return Client.target({
           baseUrl,
           apiKey,
           headers: Object.fromEntries(headers),
           profile,
-          fetch,
-          timeout: Math.min(Duration.toMillis(Duration.sum(limits.firstByteTimeout, SDK_PATIENCE)), MAX_TIMER)
-        })
-        return Effect.succeed(client)
+          timeout: Math.min(Math.ceil(Duration.toMillis(limits.firstByteTimeout)), MAX_TIMEOUT)
+        }).pipe(
+          Effect.mapError(({ cause }) => failures.unreachable(cause)),
+          Effect.tap((made) => Effect.sync(() => void (target = made)))
+        )
       })
   }
 }

@@ -1,0 +1,66 @@
+/*
+ * Bounds the waits of one request, which follow each other.
+ *
+ * A timeout around each wait would fork a fiber and arm a timer for every read of a stream, which costs more than the
+ * read. Here one fiber sleeps through the whole request, and looks at the wait of the moment when it wakes.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+export interface Watch {
+  readonly now: () => number
+  /** Waits for a promise, but not beyond a time in milliseconds. One wait at a time. */
+  readonly wait: <A, E>(promise: Promise<A>, options: Wait<A, E>) => Effect.Effect<A, E>
+}
+
+interface Wait<A, E> {
+  readonly until: number
+  readonly onLate: () => Effect.Effect<A, E>
+  readonly onRejected: (cause: unknown) => E
+}
+
+/** Limits below this are noticed this much late at worst: a fiber that sleeps shorter only keeps the processor busy. */
+const SHORTEST_SLEEP = 10
+
+/** `shortest` is the shortest limit of any wait to come: as long as that, none of them can have passed unnoticed. */
+export const make = (shortest: Duration.Duration): Effect.Effect<Watch, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const clock = yield* Clock.Clock
+    const nap = Math.max(SHORTEST_SLEEP, Duration.toMillis(shortest))
+    let current: { readonly until: number; readonly giveUp: () => void } | undefined
+
+    const look = Effect.suspend((): Effect.Effect<void> => {
+      const now = clock.currentTimeMillisUnsafe()
+      if (current !== undefined && current.until <= now) {
+        current.giveUp()
+        current = undefined
+      }
+      return clock.sleep(Duration.millis(Math.min(nap, (current?.until ?? Infinity) - now)))
+    })
+    yield* Effect.forkScoped(Effect.forever(look, { disableYield: true }), { startImmediately: true })
+
+    return {
+      now: () => clock.currentTimeMillisUnsafe(),
+      wait: <A, E>(promise: Promise<A>, { onLate, onRejected, until }: Wait<A, E>) =>
+        Effect.callback<A, E>((resume) => {
+          const mine = { until, giveUp: () => resume(onLate()) }
+          const settle = (): void => {
+            if (current === mine) current = undefined
+          }
+          if (until <= clock.currentTimeMillisUnsafe()) mine.giveUp()
+          else current = mine
+          promise.then(
+            (value) => {
+              settle()
+              resume(Effect.succeed(value))
+            },
+            (cause) => {
+              settle()
+              resume(Effect.fail(onRejected(cause)))
+            }
+          )
+        })
+    }
+  })
