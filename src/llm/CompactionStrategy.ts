@@ -80,8 +80,10 @@ export interface Compacted {
  * A way to shorten a transcript.
  *
  * It answers `undefined` if it has nothing to shorten. What it returns is
- * checked, and repaired where calls and results have come apart. If it loses
- * what has to stay, fails or dies, the transcript stays as it was.
+ * checked, and repaired where calls and results have come apart. Where the
+ * transcript would begin with a response, a note to the model is put before it:
+ * providers want a message of the user first. If the strategy loses what has to
+ * stay, fails or dies, the transcript stays as it was.
  *
  * @category models
  * @since 0.1.0
@@ -118,8 +120,7 @@ export const firstUserMessage: Pin = Units.isFirstFromUser
 
 /**
  * Drops what need not stay, oldest first, until the rest fits. Costs nothing,
- * and what is dropped is gone. Where the conversation would then begin with a
- * response, a note to the model stands before it.
+ * and what is dropped is gone.
  *
  * @category constructors
  * @since 0.1.0

@@ -802,9 +802,8 @@ describe("a refusal for length", () => {
     for (const error of others) assert.isFalse(Compaction.isContextLengthError(error), error.message)
   })
 
-  it("is looked for in bounded time", () => {
-    const startedAt = performance.now()
-    Compaction.isContextLengthError(invalid("request too large for ".repeat(100_000)))
-    assert.isBelow(performance.now() - startedAt, 500)
+  it("is looked for at the start of a text only, so that it takes bounded time", () => {
+    assert.isTrue(Compaction.isContextLengthError(invalid(`${"x".repeat(3_000)} prompt is too long`)))
+    assert.isFalse(Compaction.isContextLengthError(invalid(`${"x".repeat(5_000)} prompt is too long`)))
   })
 })

@@ -9,7 +9,7 @@ import { tokensOfText } from "./compactText.ts"
 import { marked, markOf, messagesOf } from "./compactUnits.ts"
 
 /** A result that comes to less is not worth clearing: the marker takes room too. */
-export const MIN_TOKENS = 100
+const MIN_TOKENS = 100
 
 /** Clears results, oldest first, until the rest fits; `undefined` if there is nothing to clear. */
 export const clearResults = (
@@ -88,7 +88,7 @@ const handleOf = (part: Prompt.ToolResultPart): string | undefined =>
 const MAX_FAILURE_CHARACTERS = 200
 
 /** Says that something was there, how much, and how to come by it again. */
-export const defaultMarker = ({ handle, isFailure, text }: ClearedResult): string => {
+const defaultMarker = ({ handle, isFailure, text }: ClearedResult): string => {
   const failure = isFailure ? ` It was a failure: ${excerpt(text, MAX_FAILURE_CHARACTERS)}` : ""
   return handle === undefined
     ? `[A result of ${text.length} characters was cleared to make room. Call the tool again if it is needed.${failure}]`

@@ -31,7 +31,7 @@ export const dropOldest = (state: CompactionState): ReadonlyArray<Prompt.Message
     dropped.add(unit)
     excess -= state.tokens(unit.messages)
   }
-  return dropped.size === 0 ? undefined : messagesOf(withNote(state.units.filter((unit) => !dropped.has(unit))))
+  return dropped.size === 0 ? undefined : messagesOf(state.units.filter((unit) => !dropped.has(unit)))
 }
 
 /** What may go, in the order it goes: a summary is worth more than what it does not yet tell of. */
@@ -48,6 +48,5 @@ export const withNote = (units: ReadonlyArray<Unit>): ReadonlyArray<Unit> => {
   const rest = units.filter((unit) => markOfUnit(unit) !== "note")
   const first = rest.findIndex((unit) => unit.kind !== "system")
   if (rest[first]?.kind !== "turn") return rest
-  const before = units.find((unit) => markOfUnit(unit) === "note") ?? NOTE
-  return rest.toSpliced(first, 0, before)
+  return rest.toSpliced(first, 0, units.find((unit) => markOfUnit(unit) === "note") ?? NOTE)
 }

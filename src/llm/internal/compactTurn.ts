@@ -18,8 +18,8 @@ import { type Compactor, makeCompactor, type Outcome } from "./compactor.ts"
 import { readOverflow } from "./compactOverflow.ts"
 import { charge, closeHistory, fail, type Submit, turnState } from "./conversation.ts"
 import { CurrentParent } from "./parent.ts"
-import * as Spending from "./spending.ts"
 import type { Request } from "./request.ts"
+import * as Spending from "./spending.ts"
 
 /** What a cycle is compacted by, if anything; a function of the configuration does without. */
 export const compactorOf = Effect.fnUntraced(function*<R>(

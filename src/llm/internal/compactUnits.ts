@@ -36,7 +36,7 @@ export interface Keeping {
 }
 
 /** What a person said, not what a compaction wrote in their place. */
-export const isFromUser = (message: Prompt.Message): boolean => message.role === "user" && !isMade(message)
+const isFromUser = (message: Prompt.Message): boolean => message.role === "user" && !isMade(message)
 
 export const isFirstFromUser: Pin = (message, index, messages) =>
   isFromUser(message) && messages.findIndex(isFromUser) === index

@@ -13,13 +13,14 @@ import type { Compaction } from "../Compaction.ts"
 import type { CompactionState } from "../CompactionStrategy.ts"
 import * as TokenEstimate from "../TokenEstimate.ts"
 import { check } from "./compactCheck.ts"
+import { withNote } from "./compactDrop.ts"
 import type { Overflow } from "./compactOverflow.ts"
 import { type Plan, plan, type Size } from "./compactPlan.ts"
 import { attempt } from "./compactRun.ts"
 import { messagesOf, unitsOf } from "./compactUnits.ts"
 
 /** A request before it is sent. */
-export interface Outgoing {
+interface Outgoing {
   /** The transcript. */
   readonly messages: ReadonlyArray<Prompt.Message>
   /** What precedes it. */
@@ -113,8 +114,9 @@ export const makeCompactor = (compaction: Compaction, tokenizer: Option.Option<T
       yield* Effect.logWarning(`The compaction "${compacted.strategy}" is not used: ${checked.why}`)
       return UNCHANGED
     }
-    yield* counter.measure(checked.messages)
-    const after = counter.count(checked.messages)
+    const shorter = messagesOf(withNote(unitsOf(checked.messages, keeping)))
+    yield* counter.measure(shorter)
+    const after = counter.count(shorter)
     const tokensAfter = Math.ceil((overhead + after) * ratio)
     if (after >= counted) return exceeded(overhead * ratio + kept, due)
     if (tokensAfter > due.window) {
@@ -126,7 +128,7 @@ export const makeCompactor = (compaction: Compaction, tokenizer: Option.Option<T
     remember(after)
     return {
       _tag: "Compacted",
-      messages: checked.messages,
+      messages: shorter,
       strategy: compacted.strategy,
       tokensBefore: Math.ceil((overhead + counted) * ratio),
       tokensAfter
@@ -198,21 +200,23 @@ const makeCounter = (tokenizer: Option.Option<Tokenizer.Service>): Counter => {
   const counts = new WeakMap<Prompt.Message, number>()
   return {
     measure: (messages) =>
-      Effect.forEach(messages, (message) => {
-        if (counts.has(message)) return Effect.void
-        return tokenizer.value.tokenize(Prompt.fromMessages([message])).pipe(
-          Effect.map(({ length }) => length),
-          Effect.catchCause((cause) =>
-            Effect.as(
-              Effect.logWarning("The tokenizer failed; the message is estimated", cause),
-              TokenEstimate.ofMessage(message)
-            )
+      Effect.forEach(
+        messages.filter((message) => !counts.has(message)),
+        (message) =>
+          tokenizer.value.tokenize(Prompt.fromMessages([message])).pipe(
+            Effect.map(({ length }) => length),
+            Effect.catchCause((cause) =>
+              Effect.as(
+                Effect.logWarning("The tokenizer failed; the message is estimated", cause),
+                TokenEstimate.ofMessage(message)
+              )
+            ),
+            Effect.map((count) => {
+              counts.set(message, count)
+            })
           ),
-          Effect.map((count) => {
-            counts.set(message, count)
-          })
-        )
-      }, { discard: true }),
+        { discard: true }
+      ),
     count: (messages) =>
       messages.reduce((sum, message) => sum + (counts.get(message) ?? TokenEstimate.ofMessage(message)), 0)
   }
