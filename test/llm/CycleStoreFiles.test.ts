@@ -319,7 +319,10 @@ describe("a file of another version", () => {
 // Processes that end, sleep and overtake each other
 // =============================================================================
 
-describe("a process", () => {
+/** Many saves, on a machine that is busy. */
+const SLOW = { timeout: 120_000 }
+
+describe("a process", SLOW, () => {
   /** Does something up to a number of steps, and then nothing any more; says whether it came to its end. */
   const makeDying = Effect.fnUntraced(function*(
     openWatched: Effect.Success<typeof makePlace>["openWatched"],
@@ -384,54 +387,89 @@ describe("a process", () => {
       }
     })))
 
-  /** Saves a revision, and stops before it takes its place until it is let go. */
+  /** Saves a revision, and stops until it is let go: before it writes, before it takes its place, or after that. */
   const makeSleeper = Effect.fnUntraced(function*(
     { openWatched }: Effect.Success<typeof makePlace>,
-    revision: number
+    revision: number,
+    at: "open" | "link" | "readDirectory"
   ) {
     const asleep = yield* Deferred.make<void>()
     const awake = yield* Deferred.make<void>()
+    let isLinked = false
     const store = yield* openWatched((name, file, operation) =>
-      name === "link" && file.endsWith(`${revision}.json`)
-        ? Effect.andThen(Effect.andThen(Deferred.succeed(asleep, undefined), Deferred.await(awake)), operation)
-        : operation
+      Effect.suspend(() => {
+        const isHere = name === at && (name === "readDirectory" ? isLinked : file.includes(`${revision}.`))
+        if (name === "link") isLinked = true
+        return isHere
+          ? Effect.andThen(Effect.andThen(Deferred.succeed(asleep, undefined), Deferred.await(awake)), operation)
+          : operation
+      })
     )
-    const fiber = yield* Effect.forkChild(reasonOf(store.save(saved(revision, "late"))))
+    const fiber = yield* Effect.forkChild(Effect.result(store.save(saved(revision, "late"))))
     yield* Deferred.await(asleep)
     return { wake: Effect.andThen(Deferred.succeed(awake, undefined), Fiber.join(fiber)) }
   })
 
-  it.effect("that sleeps in the middle of a save is told, however far the others are", () =>
-    scoped(Effect.gen(function*() {
-      for (const others of [1, 2, 31, 32, 33, 40]) {
-        const place = yield* makePlace
-        yield* saveUpTo(place.store, 2)
-        const { wake } = yield* makeSleeper(place, 3)
-        yield* Effect.forEach(
-          Array.from({ length: others }, (_, index) => index + 3),
-          (each) => place.store.save(saved(each))
-        )
-        const reason = yield* wake
-        assert.deepInclude(reason, { _tag: "Conflict", expected: 2, found: others + 2 }, `${others} others`)
-        yield* loadSame(place.store, saved(others + 2))
-        yield* place.store.save(saved(others + 3))
-        assert.deepStrictEqual((yield* place.names("a")).filter((name) => name.endsWith(".tmp")), [])
-      }
-    })))
+  const saveMore = (store: Store, first: number, count: number) =>
+    Effect.forEach(Array.from({ length: count }, (_, index) => index + first), (each) => store.save(saved(each)), {
+      discard: true
+    })
+
+  for (const at of ["open", "link"] as const) {
+    it.effect(
+      `that sleeps in the middle of a save (${at}) is told, however far the others are`,
+      () =>
+        scoped(Effect.gen(function*() {
+          for (
+            const [before, others] of [[2, 1], [2, 2], [2, 31], [2, 33], [2, 40], [0, 1], [0, 33], [0, 40]] as const
+          ) {
+            const place = yield* makePlace
+            yield* saveUpTo(place.store, before)
+            const { wake } = yield* makeSleeper(place, before + 1, at)
+            yield* saveMore(place.store, before + 1, others)
+            const reason = yield* reasonOf(Effect.flatMap(wake, Effect.fromResult))
+            const last = before + others
+            assert.deepInclude(reason, { _tag: "Conflict", expected: before, found: last }, `${others} after ${before}`)
+            yield* loadSame(place.store, saved(last))
+            yield* place.store.save(saved(last + 1))
+            const names = yield* place.names("a")
+            assert.deepStrictEqual(names.filter((name) => name.endsWith(".tmp")), [])
+          }
+        }))
+    )
+  }
+
+  it.effect(
+    "that sleeps when its save is made is not told otherwise because others have gone on",
+    () =>
+      scoped(Effect.gen(function*() {
+        for (const others of [0, 1, 2, 10, 31]) {
+          const place = yield* makePlace
+          yield* saveUpTo(place.store, 2)
+          const { wake } = yield* makeSleeper(place, 3, "readDirectory")
+          assert.strictEqual((yield* place.store.load("a"))?.revision, 3)
+          yield* saveMore(place.store, 4, others)
+          yield* Effect.flatMap(wake, Effect.fromResult)
+          if (others > 0) yield* loadSame(place.store, saved(others + 3))
+        }
+      }))
+  )
 
   it.effect("that sleeps through a removal does not bring the conversation back", () =>
     scoped(Effect.gen(function*() {
       for (const again of [0, 1, 3]) {
         const place = yield* makePlace
-        yield* saveUpTo(place.store, 2)
-        const { wake } = yield* makeSleeper(place, 3)
-        yield* place.store.remove("a")
-        yield* Effect.forEach(Array.from({ length: again }, (_, index) => index + 1), (each) =>
-          place.store.save(saved(each)))
-        assert.deepInclude(yield* wake, { _tag: "Conflict", expected: 2, found: again })
-        if (again === 0) {
-          assert.isUndefined(yield* place.store.load("a"))
-        } else yield* loadSame(place.store, saved(again))
+        for (const at of ["open", "link"] as const) {
+          yield* place.store.remove("a")
+          yield* saveUpTo(place.store, 2)
+          const { wake } = yield* makeSleeper(place, 3, at)
+          yield* place.store.remove("a")
+          yield* saveMore(place.store, 1, again)
+          const reason = yield* reasonOf(Effect.flatMap(wake, Effect.fromResult))
+          assert.deepInclude(reason, { _tag: "Conflict", expected: 2, found: again })
+          if (again === 0) assert.isUndefined(yield* place.store.load("a"))
+          else yield* loadSame(place.store, saved(again))
+        }
       }
     })))
 

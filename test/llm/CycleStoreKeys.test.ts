@@ -258,4 +258,32 @@ describe("a process with a KeyValueStore", () => {
       // Between its last look and pointing to its revision, one step here since a value is set in three.
       assert.deepStrictEqual(bothSaved, ["set nothing"])
     })))
+
+  it.effect("is told where another has pointed to its own revision last", () =>
+    scoped(Effect.gen(function*() {
+      const { open, values } = yield* makePlace
+      yield* (yield* open()).save(saved(1))
+      const makeSleeper = Effect.fnUntraced(function*(text: string, isHere: (name: string, count: number) => boolean) {
+        const asleep = yield* Deferred.make<void>()
+        const awake = yield* Deferred.make<void>()
+        let count = 0
+        const store = yield* open((name, key, operation) =>
+          Effect.suspend(() =>
+            key.endsWith("/a") && isHere(name, name === "get" ? ++count : count)
+              ? Effect.andThen(Effect.andThen(Deferred.succeed(asleep, undefined), Deferred.await(awake)), operation)
+              : operation
+          )
+        )
+        const fiber = yield* Effect.forkChild(outcomeOf(store.save(saved(2, text))))
+        yield* Deferred.await(asleep)
+        return { wake: Effect.andThen(Deferred.succeed(awake, undefined), Fiber.join(fiber)) }
+      })
+      // Both have looked for the last time; the one that points first looks once more when the other has, too.
+      const last = yield* makeSleeper("last", (name) => name === "set nothing")
+      const first = yield* makeSleeper("first", (name, count) => name === "get" && count === 3)
+      assert.strictEqual(yield* last.wake, "saved")
+      assert.strictEqual(yield* first.wake, "Conflict")
+      yield* loadSame(yield* open(), saved(2, "last"))
+      assert.strictEqual(values.size, 4)
+    })))
 })

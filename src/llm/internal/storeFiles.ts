@@ -269,7 +269,7 @@ const stepsOf = function*(pieces: ReadonlyArray<string>): Iterable<Uint8Array> {
   if (length > 0) yield buffer.subarray(0, length)
 }
 
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+const decoder = new TextDecoder("utf-8", { fatal: true })
 
 const decoded = (bytes: Uint8Array | undefined): string | undefined => {
   try {
