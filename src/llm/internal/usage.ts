@@ -5,10 +5,6 @@ import * as Response from "effect/ai/Response"
 
 export const NO_USAGE: Response.Usage = new Response.Usage({ inputTokens: {}, outputTokens: {} })
 
-/** Input and output together. */
-export const totalTokens = (usage: Response.Usage): number =>
-  (usage.inputTokens.total ?? 0) + (usage.outputTokens.total ?? 0)
-
 export const addUsage = (a: Response.Usage, b: Response.Usage): Response.Usage =>
   new Response.Usage({
     inputTokens: {
