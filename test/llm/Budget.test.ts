@@ -59,6 +59,22 @@ const parts: Array<Response.PartEncoded & Response.StreamPartEncoded> = [
   }
 ]
 
+/** A person who lets everything pass when told to. Hashes of questions take real time, so it tells when it is asked. */
+const makePerson = Effect.gen(function*() {
+  const asked = yield* Deferred.make<void>()
+  const answer = yield* Deferred.make<void>()
+  const approver = (question: Question.Question) =>
+    Deferred.succeed(asked, undefined).pipe(
+      Effect.andThen(Deferred.await(answer)),
+      Effect.as(Question.approve(question))
+    )
+  return {
+    asked: Deferred.await(asked),
+    answer: Deferred.succeed(answer, undefined),
+    provide: Effect.provideService(PermissionPolicy.Approver, approver)
+  }
+})
+
 const suite = ({ name, submit }: Driver) =>
   describe(name, () => {
     describe("a budget of tokens", () => {
@@ -618,22 +634,24 @@ const pauses = ({ name, resume, submit }: PauseDriver) =>
     // verifies: budget.people
     it.effect("does not count the wait for a person", () =>
       Effect.gen(function*() {
-        const answered = yield* Deferred.make<void>()
+        const person = yield* makePerson
+        const entered = yield* Deferred.make<void>()
         const { cycle } = yield* makeCycle({
-          tools: [tool("look", () => Effect.as(Effect.sleep("4 seconds"), "seen"), { needsApproval: true })],
+          tools: [
+            tool(
+              "look",
+              () => Effect.as(Effect.andThen(Deferred.succeed(entered, undefined), Effect.sleep("4 seconds")), "seen"),
+              { needsApproval: true }
+            )
+          ],
           config: { budget: { duration: "10 seconds" } },
           script: [callsOf("look"), { ...text("ok"), before: Effect.sleep("5 seconds") }]
-        }).pipe(
-          Effect.provideService(
-            PermissionPolicy.Approver,
-            (question) => Effect.as(Deferred.await(answered), Question.approve(question))
-          )
-        )
+        }).pipe(person.provide)
         const fiber = yield* Effect.forkChild(submit(cycle))
-        yield* settle
+        yield* person.asked
         yield* TestClock.adjust("2 minutes")
-        yield* settle
-        yield* Deferred.succeed(answered, undefined)
+        yield* person.answer
+        yield* Deferred.await(entered)
         for (let i = 0; i < 9; i++) {
           yield* settle
           yield* TestClock.adjust("1 second")
@@ -803,7 +821,7 @@ describe("a budget", () => {
     Effect.gen(function*() {
       const schema = Schema.Struct({ hats: Schema.Finite })
       const script = (request: ScriptedModel.ScriptedRequest) => {
-        const [answer] = request.tools.filter(({ name }) => name !== "look")
+        const answer = request.tools.find(({ name }) => name !== "look")
         const isLast = request.tools.length === 1
         return {
           ...(isLast ? ScriptedModel.calls({ name: answer!.name, params: { hats: 2 } }) : callsOf("look")),
@@ -850,27 +868,24 @@ describe("a budget", () => {
 
   it.effect("counts the time of people inside of its tools no more than its own", () =>
     Effect.gen(function*() {
-      const answered = yield* Deferred.make<void>()
+      const person = yield* makePerson
       const inner = yield* makeCycle({
         tools: [tool("look", () => Effect.succeed("seen"), { needsApproval: true })],
         script: [callsOf("look"), text("inside")]
-      }).pipe(
-        Effect.provideService(PermissionPolicy.Approver, (question) =>
-          Effect.as(Deferred.await(answered), Question.approve(question)))
-      )
+      }).pipe(person.provide)
       const outer = yield* makeCycle({
-        tools: [tool("delegate", () =>
-          Effect.map(Effect.orDie(inner.cycle.submitWithTools("go")), ({ text }) => text), {
-          timeout: "1 hour"
-        })],
+        tools: [
+          tool("delegate", () => Effect.map(Effect.orDie(inner.cycle.submitWithTools("go")), ({ text }) => text), {
+            timeout: "1 hour"
+          })
+        ],
         config: { budget: { duration: "10 seconds" } },
         script: [callsOf("delegate"), text("ok")]
       })
       const fiber = yield* Effect.forkChild(outer.cycle.submitWithTools("go"))
-      yield* settle
+      yield* person.asked
       yield* TestClock.adjust("1 minute")
-      yield* settle
-      yield* Deferred.succeed(answered, undefined)
+      yield* person.answer
       assert.strictEqual((yield* Fiber.join(fiber)).text, "ok")
     }))
 
