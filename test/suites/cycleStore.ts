@@ -3,7 +3,7 @@
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { CycleStore, type CycleStoreError, Question, type SavedCycle, ToolError, ToolInvocation } from "agcore"
+import { Budget, CycleStore, type CycleStoreError, Question, type SavedCycle, ToolError, ToolInvocation } from "agcore"
 import { Context, Effect, Layer, Schema, type Scope, Stream } from "effect"
 import { Prompt, Response } from "effect/ai"
 
@@ -126,24 +126,31 @@ const messages: ReadonlyArray<Prompt.Message> = [
   })
 ]
 
-/** A conversation with everything in it that there is. */
-export const everything: SavedCycle.SavedCycle = conversation({
+const submit: Required<SavedCycle.SavedSubmit> = {
+  withTools: true,
+  turns: 2,
+  usage: new Response.Usage({ inputTokens: { total: 3 }, outputTokens: {} }),
+  invocations,
+  spent: new Budget.Spent({ tokens: 12, cost: 0.1, millis: 1_500 }),
+  budgetFrom: new Budget.Spent({ tokens: 0, millis: 0 })
+}
+
+/** A conversation with everything in it that there is: the type says when something is missing. */
+export const everything: Required<SavedCycle.SavedCycle> = {
+  sessionId: "a",
+  revision: 1,
   turns: 2,
   messages,
   running: [0, 3],
   pending: [approval, input],
-  sharedState: { count: 1, nested: { list: [null, "ü"], "__proto__x": {} } },
+  sharedState: { count: 1, nested: { list: [null, "ü"] }, ...JSON.parse(`{"__proto__":{"polluted":true}}`) },
   usage: new Response.Usage({
     inputTokens: { uncached: 1, total: 3, cacheRead: 1, cacheWrite: 1 },
     outputTokens: { total: 9, text: 4, reasoning: 5 }
   }),
-  submit: {
-    withTools: true,
-    turns: 2,
-    usage: new Response.Usage({ inputTokens: { total: 3 }, outputTokens: {} }),
-    invocations
-  }
-})
+  spent: new Budget.Spent({ tokens: 12, cost: 0.1, millis: 1_500 }),
+  submit
+}
 
 // =============================================================================
 // Helpers
