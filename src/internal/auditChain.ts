@@ -12,7 +12,7 @@ import type * as Schema from "effect/Schema"
 import { canonical, sha256 } from "./digest.ts"
 
 /** The form of a line. Another one is another number. */
-export const VERSION = 1
+const VERSION = 1
 
 /** The end of a chain: how many entries it has, and the hash of the last. */
 export interface Head {
@@ -38,7 +38,7 @@ export interface Sealed {
 }
 
 /** Puts an entry at the end of a chain. */
-export const seal = (head: Head | undefined, entry: Schema.Json): Effect.Effect<Sealed> => {
+const seal = (head: Head | undefined, entry: Schema.Json): Effect.Effect<Sealed> => {
   const count = (head?.count ?? 0) + 1
   const body = { entry, previous: head?.hash ?? null, sequence: count, version: VERSION }
   return Effect.map(Effect.suspend(() => sha256(canonical(body))), (hash) => ({
@@ -81,7 +81,7 @@ export const read = (text: string): Effect.Effect<Result.Result<Link, Problem>> 
   })
 
 /** Why a line cannot follow the end of a chain, if it cannot. */
-export const follows = (head: Head | undefined, link: Link): Problem | undefined => {
+const follows = (head: Head | undefined, link: Link): Problem | undefined => {
   const expected = (head?.count ?? 0) + 1
   if (link.count > expected) {
     const last = link.count - 1
@@ -105,17 +105,13 @@ export const follows = (head: Head | undefined, link: Link): Problem | undefined
 // What an interrupted writer leaves
 // -----------------------------------------------------------------------------
 
-/** Notes text that is no entry and stands before this one: the line of a writer that was stopped while it wrote. */
-export interface Recovered {
-  readonly _tag: "Recovered"
-  readonly at: string
-  /** SHA-256 of the text. */
-  readonly torn: string
-}
+/** What stands between two lines, as one text. */
+const tornText = (lines: ReadonlyArray<string>): string => lines.join("\n")
 
-/** The text that a {@link Recovered} speaks of: what stands between two lines. */
-export const tornText = (lines: ReadonlyArray<string>): string => lines.join("\n")
-
+/**
+ * The entry that notes what stands before it and is none: the line of a writer that was stopped while it wrote. `torn`
+ * is the SHA-256 of that text.
+ */
 export const recovered = (at: string, lines: ReadonlyArray<string>): Effect.Effect<Schema.Json> =>
   Effect.map(sha256(tornText(lines)), (torn) => ({ _tag: "Recovered", at, torn }))
 

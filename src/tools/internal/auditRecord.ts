@@ -25,7 +25,7 @@ import { supervise } from "./supervise.ts"
 const MAX_TEXT_CHARACTERS = 1_000
 
 /** Which call an entry is about. */
-export interface Subject {
+interface Subject {
   readonly call: ToolCall
   readonly tool: Definition | undefined
   readonly identity: Pick<Identity, "sessionId" | "traceId" | "turn" | "index">

@@ -20,7 +20,7 @@ const SECRET_WORDS = new Set(
 const KEY_WORDS = new Set(["api", "access", "private", "signing", "encryption", "license", "ssh", "account", "shared"])
 
 /** Whether a property of that name holds a secret. */
-export const isSecretName = (name: string): boolean => {
+const isSecretName = (name: string): boolean => {
   const words = name.replace(/([a-z\d])([A-Z])/g, "$1 $2").toLowerCase().split(/[^\p{L}\p{N}]+/u)
   return words.some((word, index) =>
     SECRET_WORDS.has(word) || (/^keys?$/.test(word) && KEY_WORDS.has(words[index - 1] ?? ""))
