@@ -254,6 +254,7 @@ export const requirements: ReadonlyArray<Requirement> = [
     "cli.tools": "what is registered is listed, with where it comes from and its permissions",
     "cli.call": "one tool can be called, under the policy",
     "cli.policy": "permissions can be allowed and denied",
+    "cli.asks": "the command asks on the terminal before a call that nothing grants, and shows the whole of it",
     "cli.exit-codes": "exit codes tell success, failure and wrong use apart",
     "cli.colours": "colours are for terminals only",
     "cli.interrupt": "an interrupt leaves no process behind",

@@ -107,7 +107,7 @@ describe("agcore", () => {
         ])
         assert.include(stderr, "⊘ wipe")
         assert.notInclude(stdout, "⊘")
-        assert.include(stdout, "Permission denied")
+        assert.include(stderr, "not approved: nobody can be asked here")
         const allowed = yield* agcore([
           "run",
           "wipe everything",
@@ -119,6 +119,31 @@ describe("agcore", () => {
           "delete"
         ])
         assert.include(allowed.stderr, "✓ wipe")
+      }), TIMEOUT)
+
+    // verifies: cli.asks
+    it.live.each([
+      { typed: ["y"], says: "" },
+      { typed: ["what?", "n", "not today"], says: "not approved: not today" },
+      { typed: ["n", ""], says: "not approved: the user said no" },
+      { typed: [""], says: "not approved: the user said no" },
+      { typed: ["e", "[]", "e", "{\"what\":\"nothing\"}"], says: "" },
+      { typed: [], says: "not approved: the user said no" }
+    ])("asks on the terminal: $typed", ({ says, typed }) =>
+      Effect.gen(function*() {
+        const { code, stderr, stdout } = yield* agcore([
+          "call",
+          "wipe",
+          "{\"what\":\"a\\u202eb\"}",
+          "--tools",
+          toolsModule
+        ], {
+          typed
+        })
+        // What cannot be seen is shown as its code.
+        assert.match(stderr, /\? wipe {2}It needs delete\.\n {2}\{\n {4}"what": "a\\u\{202e\}b"\n {2}\}/)
+        assert.deepStrictEqual([code, stdout], says === "" ? [0, "null\n"] : [1, ""])
+        assert.include(stderr, says)
       }), TIMEOUT)
 
     it.live("strips what would control the terminal", () =>
@@ -181,7 +206,11 @@ describe("agcore", () => {
         assert.deepStrictEqual([sum.code, sum.stdout], [0, "3\n"])
         const denied = yield* agcore(["call", "wipe", "--tools", toolsModule])
         assert.strictEqual(denied.code, 1)
-        assert.include(denied.stderr, "permission denied: it needs delete")
+        assert.include(denied.stderr, "grant it with --allow delete, or approve every call with --yes")
+        const refused = yield* agcore(["call", "wipe", "--tools", toolsModule, "--yes", "--deny", "delete"])
+        assert.include(refused.stderr, "permission denied: it needs delete")
+        const approved = yield* agcore(["call", "wipe", "--tools", toolsModule, "--yes"])
+        assert.strictEqual(approved.code, 0, approved.stderr)
         const wrong = yield* agcore(["call", "add", "{\"a\":1}", "--tools", toolsModule])
         assert.strictEqual(wrong.code, 1)
         assert.include(wrong.stderr, "invalid arguments")

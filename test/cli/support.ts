@@ -6,6 +6,8 @@ import * as Path from "node:path"
 
 const main = Path.resolve(import.meta.dirname, "../../src/cli/main.ts")
 
+const terminal = Path.resolve(import.meta.dirname, "../fixtures/cli/terminal.ts")
+
 export interface Ended {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
@@ -23,11 +25,17 @@ export interface Running {
 /** Starts the command as a user's shell would, without the machine's own keys. */
 export const start = (
   args: ReadonlyArray<string>,
-  options?: { readonly env?: Record<string, string>; readonly input?: string }
+  options?: {
+    readonly env?: Record<string, string>
+    readonly input?: string
+    /** Lines that are typed, each when a prompt waits for it. Default: there is no terminal. */
+    readonly typed?: ReadonlyArray<string>
+  }
 ): Effect.Effect<Running, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = ChildProcess.spawn(process.execPath, [main, ...args], {
+      const preload = options?.typed === undefined ? [] : ["--import", terminal]
+      const child = ChildProcess.spawn(process.execPath, [...preload, main, ...args], {
         env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...options?.env }
       })
       const output = { stdout: "", stderr: "" }
@@ -36,9 +44,20 @@ export const start = (
         output.stdout += chunk
         for (const check of waiting) check()
       })
-      child.stderr.on("data", (chunk) => output.stderr += chunk)
+      const typed = [...options?.typed ?? []]
+      let shown = 0
+      child.stderr.on("data", (chunk) => {
+        output.stderr += chunk
+        // Every prompt ends so, and nothing follows it until it is answered.
+        const prompt = /(?:: |> )(?:\u001b\[\d*G)?$/.exec(output.stderr.slice(shown))
+        if (options?.typed === undefined || prompt === null) return
+        shown = output.stderr.length
+        const line = typed.shift()
+        if (line === undefined) child.stdin.end()
+        else child.stdin.write(`${line}\n`)
+      })
       child.stdin.on("error", () => {})
-      child.stdin.end(options?.input ?? "")
+      if (options?.typed === undefined) child.stdin.end(options?.input ?? "")
       const ended = new Promise<Ended>((resolve) =>
         child.on("close", (code, signal) => resolve({ code, signal, ...output }))
       )
