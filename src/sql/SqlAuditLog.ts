@@ -61,7 +61,7 @@ const PAGE = 500
  *
  * Building it fails if there is no database, or the last row is not as it was
  * written; writing also fails with `Busy` if other writers are always faster.
- * It works with SQLite, PostgreSQL, MySQL and SQL Server; a database without
+ * It knows SQLite, PostgreSQL, MySQL and SQL Server; a database without
  * transactions is refused.
  *
  * **Example** (A log in a database)

@@ -572,11 +572,12 @@ describe("an audited call", () => {
         ])
       )
       yield* LlmCycle.LlmCycle.use((cycle) => cycle.submitWithTools("Go")).pipe(
-        Effect.provide(LlmCycle.layer().pipe(Layer.provide([Model, Registry])))
+        Effect.provide(LlmCycle.layer({ actor: "ada" }).pipe(Layer.provide([Model, Registry])))
       )
       const places = entries.filter(({ _tag }) => _tag === "CallEnded").map(({ index, turn }) => [turn, index])
       assert.deepStrictEqual(places, [[1, 0], [1, 1], [2, 0]])
       assert.lengthOf(new Set(entries.map(({ sessionId }) => sessionId)), 1)
+      assert.deepStrictEqual(new Set(entries.map(({ actor }) => actor)), new Set(["ada"]))
       assert.lengthOf(new Set(entries.map(({ invocationId }) => invocationId)), 3)
     }))
 
