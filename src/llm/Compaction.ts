@@ -213,7 +213,7 @@ export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message>
   /** Tools that a request will offer, for their share of the window. Default: none. */
   readonly tools?: ReadonlyArray<Definition> | undefined
-  /** Whether to compact even though there is room. Default `false`. */
+  /** Whether to compact even though there is room: to `target` of what it comes to now. Default `false`. */
   readonly force?: boolean | undefined
 }
 

@@ -4,7 +4,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Compaction, CompactionError, CompactionStrategy, History, TokenEstimate, Tool } from "agcore"
 import { ScriptedModel } from "agcore/testing"
-import { Context, Deferred, Effect, Fiber, Schema } from "effect"
+import { Context, Deferred, Effect, Fiber, Layer, Schema } from "effect"
 import { AiError, LanguageModel, Prompt, Tokenizer } from "effect/ai"
 import { TestClock } from "effect/testing"
 import { aiError, checkMessages, overloaded, refused } from "./support.ts"
@@ -313,6 +313,41 @@ describe("a compaction", () => {
       assert.strictEqual(Compaction.make({ target: 0.9, trigger: 0.6 }).target, 0.6)
       // An unknown window is never reached.
       assert.isUndefined(yield* compact({}, many(50)))
+    }))
+
+  it.effect("can be had at any time, whatever the window", () =>
+    Effect.gen(function*() {
+      const messages = [user("go"), ...many(10)]
+      const size = TokenEstimate.ofMessages(messages)
+      for (const contextWindow of [undefined, size * 10, size / 2]) {
+        const compaction = Compaction.make({ contextWindow, keepTurns: 1 })
+        const shortened = yield* Compaction.compact(compaction, { messages, force: true }).pipe(
+          Effect.provide(ScriptedModel.layer([]))
+        )
+        assert.isBelow(shortened!.tokensAfter, size * 0.5)
+      }
+    }))
+
+  it.effect("can be provided, with the services of its strategy", () =>
+    Effect.gen(function*() {
+      class Archive extends Context.Service<Archive, { readonly name: string }>()("test/OwnArchive") {}
+      const strategy = CompactionStrategy.custom("archive", ({ messages }) =>
+        Effect.map(Archive, ({ name }) => [user(name), ...messages.slice(-2)]))
+      const Live = Layer.provide(
+        Compaction.layer({ contextWindow: 800, keepTurns: 1, strategy }),
+        Layer.succeed(Archive, { name: "in the cellar" })
+      )
+      const shortened = yield* Effect.gen(function*() {
+        const current = yield* Compaction.Current
+        return yield* Compaction.compact(current!, { messages: [system("rules"), ...many(9)] })
+      }).pipe(Effect.provide([Live, ScriptedModel.layer([])]))
+      // It lost the rules, so it is not used.
+      assert.isUndefined(shortened)
+      const kept = yield* Effect.gen(function*() {
+        const current = yield* Compaction.Current
+        return yield* Compaction.compact(current!, { messages: many(9) })
+      }).pipe(Effect.provide([Live, ScriptedModel.layer([])]))
+      assert.deepStrictEqual(textsIn(kept!.messages), ["in the cellar"])
     }))
 
   // verifies: compaction.failure

@@ -97,7 +97,9 @@ export const makeCompactor = (compaction: Compaction, tokenizer: Option.Option<T
 
     const keeping = { pin: compaction.pin, keepTurns: refusal === undefined ? compaction.keepTurns : 1 }
     const tokens = (some: ReadonlyArray<Prompt.Message>) => counter.count(some) * ratio
-    const limits = { ...compaction, contextWindow: known.contextWindow }
+    // Whoever wants it now wants it shorter than it is.
+    const contextWindow = force ? Math.min(known.contextWindow, (overhead + counted) * ratio) : known.contextWindow
+    const limits = { ...compaction, contextWindow }
     const sizeOf = (kept: number): Size => ({ overhead: overhead * ratio, messages: counted * ratio, kept })
     if (!force && !plan(limits, sizeOf(0), refusal).isDue) return UNCHANGED
 
