@@ -88,12 +88,13 @@ const logsOf = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     )
   })
 
-const permissionDenied = PlatformError.systemError({
-  _tag: "PermissionDenied",
-  module: "FileSystem",
-  method: "link",
-  description: "operation not permitted"
-})
+const denied = (method: string) =>
+  PlatformError.systemError({
+    _tag: "PermissionDenied",
+    module: "FileSystem",
+    method,
+    description: "operation not permitted"
+  })
 
 // =============================================================================
 // The directory
@@ -207,19 +208,20 @@ describe("the directory of a store", () => {
         const failing = yield* openWatched((name, file, operation) =>
           name === broken && (name !== "sync" || file.endsWith(".tmp"))
             // The type of an operation says nothing of how it fails.
-            ? Effect.fail(permissionDenied) as unknown as typeof operation
+            ? Effect.fail(denied(name)) as unknown as typeof operation
             : operation
         )
         const reason = yield* reasonOf(failing.save(saved(2)))
         assert.strictEqual(reason._tag, "Io", broken)
         assert.match(reason.message, /could not save the conversation: PermissionDenied/)
+        assert.strictEqual(reason.message.includes("hard links"), broken === "link")
         yield* loadSame(store, saved(1))
         assert.deepStrictEqual(yield* names("a"), ["1.json"])
       }
       // What comes after the save is made may fail.
       const untidy = yield* openWatched((name, file, operation) =>
         name === "truncate" || (name === "sync" && !file.endsWith(".tmp"))
-          ? Effect.fail(permissionDenied) as unknown as typeof operation
+          ? Effect.fail(denied(name)) as unknown as typeof operation
           : operation
       )
       yield* untidy.save(saved(2))

@@ -235,7 +235,8 @@ export const cycleStoreSuite = (name: string, place: MakePlace): void => {
   const withPlace = <A, E>(use: (...stores: readonly [Store, Store]) => Effect.Effect<A, E, Services>) => () =>
     scoped(Effect.flatMap(place, (stores) => use(...stores)))
 
-  describe(name, () => {
+  // Hundreds of files, on a machine that may be busy.
+  describe(name, { timeout: 120_000 }, () => {
     // verifies: store.whole
     it.effect(
       "gives back everything that was saved",

@@ -299,7 +299,8 @@ const orWhen = <A, E extends PlatformError | CycleStoreErrorReason, B>(
     () => Effect.succeed(value)
   )
 
-const toReason = (task: string) => (error: PlatformError | CycleStoreErrorReason): CycleStoreErrorReason =>
-  error._tag === "PlatformError"
-    ? new Io({ description: `could not ${task}: ${error.message}`, cause: error })
-    : error
+const toReason = (task: string) => (error: PlatformError | CycleStoreErrorReason): CycleStoreErrorReason => {
+  if (error._tag !== "PlatformError") return error
+  const hint = error.reason.method === "link" ? "; conversations need a file system with hard links" : ""
+  return new Io({ description: `could not ${task}: ${error.message}${hint}`, cause: error })
+}
