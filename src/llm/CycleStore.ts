@@ -26,11 +26,6 @@ import { makeKeys } from "./internal/storeKeys.ts"
 import { makeMemory } from "./internal/storeMemory.ts"
 import type { SavedCycle } from "./SavedCycle.ts"
 
-export {
-  /** @since 0.1.0 */
-  CycleStoreError
-}
-
 // =============================================================================
 // Service
 // =============================================================================
