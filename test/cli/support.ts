@@ -49,6 +49,7 @@ export const start = (
       child.stderr.on("data", (chunk) => {
         output.stderr += chunk
         // Every prompt ends so, and nothing follows it until it is answered.
+        // oxlint-disable-next-line no-control-regex -- the cursor is put behind it
         const prompt = /(?:: |> )(?:\u001b\[\d*G)?$/.exec(output.stderr.slice(shown))
         if (options?.typed === undefined || prompt === null) return
         shown = output.stderr.length

@@ -1,4 +1,11 @@
-import { Compaction, CompactionError, CompactionStrategy, type CycleConfig, LlmCycle, type ToolRegistry } from "agcore"
+import {
+  Compaction,
+  type CompactionError,
+  CompactionStrategy,
+  type CycleConfig,
+  LlmCycle,
+  type ToolRegistry
+} from "agcore"
 import { Context, Effect, type Layer } from "effect"
 import type { LanguageModel } from "effect/ai"
 import { describe, expect, it } from "tstyche"

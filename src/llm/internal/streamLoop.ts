@@ -26,8 +26,8 @@ import * as Compacting from "./compactTurn.ts"
 import { fail, type Submit } from "./conversation.ts"
 import { deltas } from "./deltas.ts"
 import type { Next } from "./end.ts"
-import * as Spending from "./spending.ts"
 import type { Request } from "./request.ts"
+import * as Spending from "./spending.ts"
 import * as Turn from "./turn.ts"
 
 /** Events of running tools that wait for the consumer; progress beyond it is dropped. */
