@@ -25,7 +25,7 @@ import * as Body from "./internal/body.ts"
 import * as Model from "./internal/model.ts"
 import * as Request from "./internal/request.ts"
 import * as Settings from "./internal/settings.ts"
-import { annotateRequest, annotateResponse } from "./internal/telemetry.ts"
+import { annotateRequest } from "./internal/telemetry.ts"
 import type * as ProviderProfile from "./ProviderProfile.ts"
 
 // =============================================================================
@@ -170,18 +170,15 @@ export const make: (options: Options) => Effect.Effect<LanguageModel.LanguageMod
       const { body, names } = yield* Effect.mapError(Effect.fromResult(made), failures.because)
       const target = yield* settings.target(failures)
       const answer = yield* Body.open(transport, { ...target, body }, limits, failures)
-      const parts = Answer.parts(answer, {
-        assembler: Assembler.make({ declared: names, idPrefix: `${idPrefix}_${requests++}` }),
-        failures,
-        limits,
-        streamed,
-        missingFinish: profile.missingFinish,
-        callable: request.toolCallValidation === "deferred" ? undefined : names
-      })
       return {
-        parts: Effect.map(parts, (parts) => {
-          annotateResponse(request.span, parts)
-          return parts
+        parts: Answer.parts(answer, {
+          assembler: Assembler.make({ declared: names, idPrefix: `${idPrefix}_${requests++}` }),
+          failures,
+          limits,
+          streamed,
+          missingFinish: profile.missingFinish,
+          callable: request.toolCallValidation === "deferred" ? undefined : names,
+          span: request.span
         })
       }
     })

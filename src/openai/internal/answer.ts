@@ -10,12 +10,14 @@ import * as ByteSize from "effect/ByteSize"
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import * as Sse from "effect/encoding/Sse"
 import type * as Pull from "effect/Pull"
+import type { Span } from "effect/Tracer"
 import type * as Assembler from "./assembler.ts"
 import * as Body from "./body.ts"
+import * as Chunks from "./chunks.ts"
+import * as Events from "./events.ts"
 import type { Failures } from "./failures.ts"
-import * as Json from "./json.ts"
+import { annotateResponse } from "./telemetry.ts"
 
 type Part = AiResponse.StreamPartEncoded
 
@@ -31,6 +33,8 @@ export interface Options {
   readonly missingFinish: "incomplete" | "stop"
   /** The names calls may use; any, if absent. */
   readonly callable: ReadonlySet<string> | undefined
+  /** Is told what the answer says of itself. */
+  readonly span: Span
 }
 
 export const parts = (answer: Body.Answer, options: Options): Answering => {
@@ -80,8 +84,8 @@ const document = (answer: Body.Answer, options: Options): Answering => {
       reader.read(text)
       reader.end("document")
       const failure = reader.failure()
-      const out = reader.take()
       if (failure !== undefined) return Effect.fail(failure)
+      const out = reader.take()
       return Arr.isReadonlyArrayNonEmpty(out) ? Effect.succeed(out) : Cause.done()
     })
   )
@@ -95,14 +99,14 @@ const events = (answer: Body.Answer, options: Options): Answering => {
   const { failures, limits } = options
   const reader = makeReader(options)
   const decoder = Body.makeDecoder()
-  const parser = Sse.makeParser(
-    (event) => event._tag === "Event" && reader.read(event.data, event.event, atEnd),
-    { maxEventSize: ByteSize.toNumberUnsafe(limits.maxEventBytes) }
+  const parser = Events.makeParser(
+    (data, event) => reader.read(data, event, atEnd),
+    ByteSize.toNumberUnsafe(limits.maxEventBytes)
   )
   let atEnd = false
 
   const feed = (text: string): void => {
-    if (parser.feed(text) !== undefined) {
+    if (!parser.feed(text)) {
       reader.fail(failures.tooLarge("pending event", ByteSize.format(limits.maxEventBytes)))
     }
   }
@@ -110,7 +114,7 @@ const events = (answer: Body.Answer, options: Options): Answering => {
   const receive = (chunks: ReadonlyArray<Uint8Array>): Answering => {
     if (chunks.length === 0) return end()
     feed(decoder.add(chunks))
-    return flush
+    return flush()
   }
 
   const end = (): Answering => {
@@ -118,7 +122,7 @@ const events = (answer: Body.Answer, options: Options): Answering => {
     atEnd = true
     feed(`${decoder.end()}\n\n`)
     reader.end("connection")
-    return flush
+    return flush()
   }
 
   const next = Effect.flatMap(answer.read, receive)
@@ -127,16 +131,16 @@ const events = (answer: Body.Answer, options: Options): Answering => {
   const rest = Effect.matchEffect(answer.readRest, { onFailure: end, onSuccess: receive })
 
   /** What was read so far, before a failure or an end is told. */
-  const flush: Answering = Effect.suspend(() => {
+  const flush = (): Answering => {
     const out = reader.take()
     if (Arr.isReadonlyArrayNonEmpty(out)) return Effect.succeed(out)
     const failure = reader.failure()
     if (failure !== undefined) return Effect.fail(failure)
     if (reader.isEnded()) return Cause.done()
     return reader.isFinished() ? rest : next
-  })
+  }
 
-  return flush
+  return Effect.suspend(flush)
 }
 
 // =============================================================================
@@ -156,7 +160,8 @@ interface Reader {
 }
 
 /** Feeds an assembler and judges its end. After an end or a failure nothing more is read. */
-const makeReader = ({ assembler, callable, failures, missingFinish }: Options): Reader => {
+const makeReader = ({ assembler, callable, failures, missingFinish, span }: Options): Reader => {
+  const chunks = Chunks.makeReader()
   let out: Array<Part> = []
   let failure: AiError.AiError | undefined
   let ended = false
@@ -187,7 +192,7 @@ const makeReader = ({ assembler, callable, failures, missingFinish }: Options): 
     if (text === "[DONE]") return end("done")
     // Keep-alives: nothing, or a comment that was sent as data.
     if (text === "" || text.startsWith(":")) return
-    const chunk = Json.parseObject(text)
+    const chunk = chunks.read(text)
     if (chunk === undefined) return isLast ? undefined : fail(failures.notJson(text))
     const error = chunk["error"] ?? (event === "error" || chunk["object"] === "error" ? chunk : null)
     if (error !== null) return fail(failures.reported(error))
@@ -201,6 +206,7 @@ const makeReader = ({ assembler, callable, failures, missingFinish }: Options): 
     take() {
       const taken = out
       out = []
+      annotateResponse(span, taken)
       return taken
     },
     failure: () => failure,

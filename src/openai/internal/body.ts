@@ -61,43 +61,34 @@ export const open: (
     const onNoFirstByte = () => Effect.fail(failures.noFirstByte(firstByteTimeout))
     const head = yield* watch.wait(exchange.head, {
       until: firstByteUntil,
-      onLate: onNoFirstByte,
-      onRejected: failures.unreachable
+      onValue: Effect.succeed<Head>,
+      onRejected: (cause) => Effect.fail(failures.unreachable(cause)),
+      onLate: onNoFirstByte
     })
 
     const limit = ByteSize.toNumberUnsafe(limits.maxResponseBytes)
-    const idle = Duration.toMillis(idleTimeout)
-    const onSilence = () => Effect.fail(failures.silent(idleTimeout))
     let received = 0
-    const counted = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<typeof chunks, AiError.AiError> => {
+    const onValue = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<typeof chunks, AiError.AiError> => {
       for (const chunk of chunks) received += chunk.byteLength
       return received > limit
         ? Effect.fail(failures.tooLarge("response", ByteSize.format(limits.maxResponseBytes)))
         : Effect.succeed(chunks)
     }
+    const onRejected = (cause: unknown) => Effect.fail(failures.cut(cause))
+
+    const idle = Duration.toMillis(idleTimeout)
+    const onSilence = () => Effect.fail(failures.silent(idleTimeout))
     const read = Effect.suspend(() =>
-      Effect.flatMap(
-        watch.wait(
-          exchange.read(),
-          received === 0
-            ? { until: firstByteUntil, onLate: onNoFirstByte, onRejected: failures.cut }
-            : { until: watch.now() + idle, onLate: onSilence, onRejected: failures.cut }
-        ),
-        counted
-      )
+      received === 0
+        ? watch.wait(exchange.read(), { until: firstByteUntil, onValue, onRejected, onLate: onNoFirstByte })
+        : watch.wait(exchange.read(), { until: watch.now() + idle, onValue, onRejected, onLate: onSilence })
     )
 
+    const onGraceOver = () => Effect.succeed(NOTHING)
     let graceUntil: number | undefined
     const readRest = Effect.suspend(() => {
       graceUntil ??= watch.now() + Duration.toMillis(finishGrace)
-      return Effect.flatMap(
-        watch.wait(exchange.read(), {
-          until: graceUntil,
-          onLate: () => Effect.succeed(NOTHING),
-          onRejected: failures.cut
-        }),
-        counted
-      )
+      return watch.wait(exchange.read(), { until: graceUntil, onValue, onRejected, onLate: onGraceOver })
     })
     return { head, read, readRest }
   }

@@ -12,13 +12,14 @@ import type * as Scope from "effect/Scope"
 export interface Watch {
   readonly now: () => number
   /** Waits for a promise, but not beyond a time in milliseconds. One wait at a time. */
-  readonly wait: <A, E>(promise: Promise<A>, options: Wait<A, E>) => Effect.Effect<A, E>
+  readonly wait: <A, B, E>(promise: Promise<A>, options: Wait<A, B, E>) => Effect.Effect<B, E>
 }
 
-interface Wait<A, E> {
+interface Wait<A, B, E> {
   readonly until: number
-  readonly onLate: () => Effect.Effect<A, E>
-  readonly onRejected: (cause: unknown) => E
+  readonly onValue: (value: A) => Effect.Effect<B, E>
+  readonly onRejected: (cause: unknown) => Effect.Effect<B, E>
+  readonly onLate: () => Effect.Effect<B, E>
 }
 
 /** Limits below this are noticed this much late at worst: a fiber that sleeps shorter only keeps the processor busy. */
@@ -43,24 +44,16 @@ export const make = (shortest: Duration.Duration): Effect.Effect<Watch, never, S
 
     return {
       now: () => clock.currentTimeMillisUnsafe(),
-      wait: <A, E>(promise: Promise<A>, { onLate, onRejected, until }: Wait<A, E>) =>
-        Effect.callback<A, E>((resume) => {
+      wait: <A, B, E>(promise: Promise<A>, { onLate, onRejected, onValue, until }: Wait<A, B, E>) =>
+        Effect.callback<B, E>((resume) => {
           const mine = { until, giveUp: () => resume(onLate()) }
-          const settle = (): void => {
+          const settle = (outcome: Effect.Effect<B, E>): void => {
             if (current === mine) current = undefined
+            resume(outcome)
           }
           if (until <= clock.currentTimeMillisUnsafe()) mine.giveUp()
           else current = mine
-          promise.then(
-            (value) => {
-              settle()
-              resume(Effect.succeed(value))
-            },
-            (cause) => {
-              settle()
-              resume(Effect.fail(onRejected(cause)))
-            }
-          )
+          promise.then((value) => settle(onValue(value)), (cause) => settle(onRejected(cause)))
         })
     }
   })
