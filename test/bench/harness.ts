@@ -55,6 +55,8 @@ export interface Row {
   /** Their names, and the modules that hold them, in the order of the report. */
   readonly contestants: Readonly<Record<string, string>>
   readonly prepare: (module: string, environment: Environment) => Promise<Work>
+  /** The most samples that are taken, where more would tell nothing more. */
+  readonly maxSamples?: number
   readonly facts?: (contestant: string) => Facts
   /** By contestant. */
   readonly targets?: Readonly<Record<string, ReadonlyArray<Target>>>

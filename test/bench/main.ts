@@ -64,9 +64,10 @@ const measure = async (): Promise<ReadonlyArray<Taken>> => {
   const taken: Array<Taken> = []
   let key = 0
   for (const row of chosen) {
-    for (let round = 1; round <= samples; round++) {
+    const rounds = Math.min(samples, row.maxSamples ?? samples)
+    for (let round = 1; round <= rounds; round++) {
       for (const contestant of contestantsOf(row)) {
-        progress(`${row.id} ${round}/${samples} ${contestant}`)
+        progress(`${row.id} ${round}/${rounds} ${contestant}`)
         const environment = { modelUrl, mcpUrl, key: `s${key++}`, package: values.package && checkout }
         taken.push({ row, contestant, result: await sampleOf(row.id, contestant, environment, values.profile) })
       }

@@ -27,6 +27,7 @@ export const commit = (checkout: string): string => {
   }
 }
 
+/** With the load at the end of the run: above 1, or 2 with the server, others were at work as well. */
 export const machine = (): string =>
   `${Os.cpus()[0]?.model ?? "unknown processor"}, ${Os.availableParallelism()} cores, ${Os.platform()} ${Os.arch()}, `
-  + `Node ${process.versions.node}`
+  + `Node ${process.versions.node}, load ${Os.loadavg()[0]!.toFixed(1)}`

@@ -8,6 +8,8 @@ import { converse, MODELS } from "./conversation.ts"
 const TURNS = 10
 
 const loop = (calls: number, overHttp: boolean, targets: ReadonlyArray<Target>): Row => {
+  // As many as make the machine code settle, where they cost little.
+  const runs = overHttp ? 25 : 60
   const script: Script = { ...plain, turns: TURNS, calls }
   return {
     id: `loop-${overHttp ? "http" : "memory"}-10x${calls}`,
@@ -16,7 +18,7 @@ const loop = (calls: number, overHttp: boolean, targets: ReadonlyArray<Target>):
     unit: "turn",
     contestants: MODELS,
     prepare: (module, environment) =>
-      converse(module, environment, { script, kind: "plain", overHttp, units: TURNS, warmup: 40, runs: 40 }),
+      converse(module, environment, { script, kind: "plain", overHttp, units: TURNS, warmup: runs, runs }),
     targets: { agcore: targets }
   }
 }

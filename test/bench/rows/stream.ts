@@ -48,14 +48,14 @@ export const streams: ReadonlyArray<Row> = [
     "stream-1",
     "stream, 20,000 deltas, one a chunk",
     "delta",
-    { script: text(1), units: DELTAS, warmup: 2, runs: 3 },
+    { script: text(1), units: DELTAS, warmup: 1, runs: 2 },
     [{ limit: 4, of: "ratio" }]
   ),
   row(
     "stream-64",
     "stream, 20,000 deltas, 64 a chunk",
     "delta",
-    { script: text(64), units: DELTAS, warmup: 2, runs: 3 },
+    { script: text(64), units: DELTAS, warmup: 1, runs: 2 },
     [{ limit: 3.2, of: "ratio" }]
   ),
   row(
@@ -72,13 +72,14 @@ export const streams: ReadonlyArray<Row> = [
     {
       script: { ...plain, turns: 5, calls: 1, note: 970, fragments: 200, deltas: 20 },
       units: 5,
-      warmup: 20,
-      runs: 20
+      warmup: 15,
+      runs: 15
     },
     [{ limit: 3, of: "ratio" }]
   ),
   {
     id: "stream-memory",
+    maxSamples: 1,
     family: "Stream",
     title: "stream, 200,000 deltas, 64 a chunk",
     unit: "delta",

@@ -35,8 +35,8 @@ const row = (tools: number, overHttp: boolean, runs: number, targets: ReadonlyAr
 export const toolRows: ReadonlyArray<Row> = [
   row(10, false, 40),
   row(100, false, 15),
-  row(1_000, false, 4, [{ limit: 700, of: "micros" }]),
-  row(10, true, 30),
+  row(1_000, false, 3, [{ limit: 700, of: "micros" }]),
+  row(10, true, 25),
   row(100, true, 10),
-  row(1_000, true, 3)
+  row(1_000, true, 2)
 ]
