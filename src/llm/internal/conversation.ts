@@ -67,6 +67,8 @@ export interface Submit {
   readonly maxTurns: number
   /** The answer of a shape it is after, if it is after one. */
   goal: Goal | undefined
+  /** Whether anybody hears of events; where nobody does, none are made. */
+  isHeard: boolean
   /** Who hears of running tools; the streaming loop has one for each turn. */
   sink: Sink
   turns: number
@@ -91,7 +93,7 @@ interface Sink {
   readonly offer: (event: CycleEvent) => void
 }
 
-export const SILENCE: Sink = { emit: () => Effect.void, offer: () => {} }
+const SILENCE: Sink = { emit: () => Effect.void, offer: () => {} }
 
 export const makeSubmit = (conversation: Conversation, withTools: boolean, saved?: SavedSubmit): Submit => {
   const { config, limits } = conversation
@@ -102,6 +104,7 @@ export const makeSubmit = (conversation: Conversation, withTools: boolean, saved
     // Without tools there is nothing to come back for.
     maxTurns: withTools ? config.maxTurns ?? defaultMaxTurns : 1,
     goal: undefined,
+    isHeard: false,
     sink: SILENCE,
     turns: saved?.turns ?? 0,
     usage: saved?.usage ?? NO_USAGE,

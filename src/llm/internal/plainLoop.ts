@@ -15,17 +15,23 @@ import * as Turn from "./turn.ts"
 export const plainLoop = (
   submit: Submit,
   resumed?: Effect.Effect<Turn.Concluded, CycleError>
-): Effect.Effect<CycleResponse, CycleError> =>
-  Effect.flatMap(resumed === undefined ? takeTurn(submit) : Effect.flatMap(resumed, ({ settle }) => settle), (next) => {
-    switch (next._tag) {
-      case "Again":
-        return plainLoop(submit)
-      case "Done":
-        return Effect.succeed(next.response)
-      case "Fail":
-        return Effect.fail(next.error)
+): Effect.Effect<CycleResponse, CycleError> => {
+  // It may have begun in a stream that somebody left.
+  submit.isHeard = false
+  return Effect.flatMap(
+    resumed === undefined ? takeTurn(submit) : Effect.flatMap(resumed, ({ settle }) => settle),
+    (next) => {
+      switch (next._tag) {
+        case "Again":
+          return plainLoop(submit)
+        case "Done":
+          return Effect.succeed(next.response)
+        case "Fail":
+          return Effect.fail(next.error)
+      }
     }
-  })
+  )
+}
 
 const takeTurn = Effect.fnUntraced(function*(submit: Submit) {
   const { config } = submit.conversation

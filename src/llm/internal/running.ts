@@ -21,7 +21,7 @@ import {
 } from "../CycleEvent.ts"
 import * as History from "../History.ts"
 import * as Budget from "./budget.ts"
-import { charge, type Conversation, keep, SILENCE, type Submit } from "./conversation.ts"
+import { charge, type Conversation, keep, type Submit } from "./conversation.ts"
 import { CurrentParent, type Parent } from "./parent.ts"
 import * as Spending from "./spending.ts"
 
@@ -77,14 +77,17 @@ const runOne = Effect.fnUntraced(function*(
       isStarted = again._tag === "Accepted"
       isAnswered = true
       conversation.pending = conversation.pending.filter(({ index }) => index !== about.index)
-      if (isStarted) conversation.running = new Set([...conversation.running, about.index])
+      if (again._tag === "Accepted") {
+        conversation.running = new Set([...conversation.running, about.index])
+        noLongerWaits(conversation, again)
+      }
       return submit.sink.emit(admitted(again))
     },
     whileAsking: (wait) => Budget.waitingForPeople(submit.account, wait)
   })
   if (invocation.error?.reason._tag === "AwaitingAnswer") return invocation
   settleCall(conversation, invocation)
-  if (isStarted) yield* submit.sink.emit(completed(invocation))
+  if (isStarted && submit.isHeard) yield* submit.sink.emit(completed(invocation))
   yield* keepIfPossible(submit)
   return invocation
 })
@@ -94,7 +97,8 @@ const keepIfPossible = (submit: Submit): Effect.Effect<void> => Effect.ignore(ke
 
 const wait = (conversation: Conversation, question: Question.Question) => {
   conversation.history = History.settle(conversation.history, question.index, WAITING)
-  conversation.pending = [...conversation.pending, question]
+  // A call waits with one question: to answer two of them would run it twice.
+  conversation.pending = [...conversation.pending.filter(({ index }) => index !== question.index), question]
   conversation.running = new Set(Array.from(conversation.running).filter((index) => index !== question.index))
 }
 
@@ -106,7 +110,7 @@ const asParent = (submit: Submit, tools: ToolSnapshot, above: Parent | undefined
     registry,
     toolNames: tools.entries.map(({ name }) => name),
     restrict: config.restrict,
-    isStreaming: submit.sink !== SILENCE,
+    isStreaming: submit.isHeard,
     emit: (event) => submit.sink.emit(event),
     offer: (event) => submit.sink.offer(event),
     charge: (usage) => {
@@ -221,9 +225,16 @@ export const reject = (call: ToolCall, reason: ToolErrorReason): Rejected => ({
 // Answers
 // -----------------------------------------------------------------------------
 
-// What a call is answered with until it starts; it stays the answer if the submit is interrupted before.
-export const notExecuted = (call: ToolCall): History.Answer =>
-  toAnswer(failed(call, new NotExecuted({ why: "interrupted" })))
+/** What a call is answered with until it starts; it stays the answer if the submit is interrupted before. */
+export const NOT_STARTED: History.Answer = {
+  isFailure: true,
+  result: "Error: not executed: the conversation was interrupted before it ran"
+}
+
+/** Says of a call that may run what is said of any that has not started. */
+export const noLongerWaits = (conversation: Conversation, { call }: Accepted): void => {
+  conversation.history = History.settle(conversation.history, call.index ?? 0, NOT_STARTED)
+}
 
 /** What a call is answered with once it has started, until it settles. */
 export const INTERRUPTED: History.Answer = {

@@ -42,6 +42,7 @@ export const streamLoop = (
   resumed?: Effect.Effect<Turn.Concluded, CycleError>
 ): Stream.Stream<CycleEvent, CycleError> =>
   Stream.unwrap(Effect.map(Effect.scope, (scope) => {
+    submit.isHeard = true
     let step = takeTurns(submit, scope, resumed, (next) => {
       step = next
     })

@@ -13,6 +13,7 @@ import {
   type BudgetExceeded,
   type CycleError,
   type CycleErrorReason,
+  IncompleteResponse,
   InvalidAnswer,
   InvalidObject,
   MaxTurnsExceeded,
@@ -31,7 +32,8 @@ import { prepareRequest, type Request } from "./request.ts"
 import {
   admitted,
   invokeOptions,
-  notExecuted,
+  noLongerWaits,
+  NOT_STARTED,
   reject,
   requested,
   runAll,
@@ -117,7 +119,7 @@ export const conclude = Effect.fnUntraced(function*(
   answer: Answer
 ): Effect.fn.Return<Concluded, CycleError> {
   const { conversation } = submit
-  conversation.history = History.respond(conversation.history, answer.content, notExecuted)
+  conversation.history = History.respond(conversation.history, answer.content, () => NOT_STARTED)
   submit.turns++
   charge(submit, answer.usage)
   submit.last = answer
@@ -147,7 +149,9 @@ export const conclude = Effect.fnUntraced(function*(
       : yield* towards(submit.goal, submit, request, answer, calls, decision)
   )
   return {
-    events: [...events, new TurnComplete({ turn, reason: answer.finishReason, usage: answer.usage })],
+    events: submit.isHeard
+      ? [...events, new TurnComplete({ turn, reason: answer.finishReason, usage: answer.usage })]
+      : events,
     settle
   }
 })
@@ -196,9 +200,11 @@ const begin = Effect.fnUntraced(function*(
   const questions = admissions.flatMap((admission) => waitingFor(admission)?.question ?? [])
   const events = admissions.flatMap((admission): ReadonlyArray<CycleEvent> => {
     const question = waitingFor(admission)?.question
-    if (question !== undefined) return known.some(({ id }) => id === question.id) ? [] : [requested(question)]
+    if (question !== undefined) {
+      return !submit.isHeard || known.some(({ id }) => id === question.id) ? [] : [requested(question)]
+    }
     if (admission._tag === "Rejected") settleCall(conversation, admission.invocation)
-    return [admitted(admission)]
+    return submit.isHeard ? [admitted(admission)] : []
   })
   for (const { index } of questions) {
     conversation.history = History.settle(conversation.history, index, WAITING)
@@ -207,12 +213,18 @@ const begin = Effect.fnUntraced(function*(
   conversation.running = new Set(
     admissions.flatMap((admission) => admission._tag === "Accepted" ? admission.call.index ?? 0 : [])
   )
-  // What is not kept does not run: its questions stay open.
-  yield* Effect.tapError(keep(submit), () =>
-    Effect.sync(() => {
-      conversation.pending = [...known, ...questions.filter(({ id }) => !known.some((it) => it.id === id))]
-      conversation.running = new Set()
-    }))
+  // What is not kept does not run: its questions stay open. Without calls the turn is kept as it comes to rest.
+  if (admissions.length > 0) {
+    yield* Effect.onError(keep(submit), () =>
+      Effect.sync(() => {
+        const others = known.filter(({ index }) => !questions.some((it) => it.index === index))
+        conversation.pending = [...questions, ...others].toSorted((a, b) => a.index - b.index)
+        conversation.running = new Set()
+      }))
+  }
+  for (const admission of admissions) {
+    if (admission._tag === "Accepted") noLongerWaits(conversation, admission)
+  }
   return {
     events,
     settle: Effect.flatMap(runAll(submit, tools, admissions), (invocations) => {
@@ -286,8 +298,13 @@ const towards = Effect.fnUntraced(function*(
     }
   }
   switch (judgement._tag) {
-    case "None":
-      return yield* verdict(submit, request, answer, calls, decision)
+    case "None": {
+      // As text it may do, but not as an answer of a shape.
+      const reason = new IncompleteResponse({ finishReason: answer.finishReason })
+      return decision._tag === "Done"
+        ? { admissions: [], next: () => failWith(submit, reason) }
+        : yield* verdict(submit, request, answer, calls, decision)
+    }
     case "Given":
       tell(false, "Accepted.")
       return {

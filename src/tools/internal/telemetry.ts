@@ -18,20 +18,29 @@ const failures = Metric.counter("agcore.tool.failures", {
 const duration = Metric.timer("agcore.tool.duration", { description: "How long tools ran" })
 
 export const record = (invocation: ToolInvocation): Effect.Effect<void> => {
+  const { durationMillis, error, toolName } = invocation
   // Models make names up, and each set of attributes is kept for good.
-  const attributes = invocation.error?.reason._tag === "NotFound" ? {} : { "gen_ai.tool.name": invocation.toolName }
-  const counted = Metric.update(Metric.withAttributes(calls, attributes), 1)
-  const timed = Metric.update(
-    Metric.withAttributes(duration, attributes),
-    Duration.millis(invocation.durationMillis)
-  )
-  const failed = invocation.error === undefined
-    ? Effect.void
-    : Metric.update(
-      Metric.withAttributes(failures, { ...attributes, "error.type": invocation.error.reason._tag }),
-      1
-    )
-  return Effect.andThen(Effect.andThen(counted, timed), failed)
+  const { counted, failed, timed } = metricsOf(error?.reason._tag === "NotFound" ? undefined : toolName)
+  const update = Effect.andThen(Metric.update(counted, 1), Metric.update(timed, Duration.millis(durationMillis)))
+  return error === undefined ? update : Effect.andThen(update, Metric.update(failed(error.reason._tag), 1))
+}
+
+const makeMetrics = (toolName: string | undefined) => {
+  const attributes = toolName === undefined ? {} : { "gen_ai.tool.name": toolName }
+  return {
+    counted: Metric.withAttributes(calls, attributes),
+    timed: Metric.withAttributes(duration, attributes),
+    failed: (type: string) => Metric.withAttributes(failures, { ...attributes, "error.type": type })
+  }
+}
+
+// A metric finds its state by its attributes once, and remembers it: a new one for each call would look each time.
+const known = new Map<string | undefined, ReturnType<typeof makeMetrics>>()
+
+const metricsOf = (toolName: string | undefined): ReturnType<typeof makeMetrics> => {
+  const metrics = known.get(toolName) ?? makeMetrics(toolName)
+  known.set(toolName, metrics)
+  return metrics
 }
 
 export const span = (
