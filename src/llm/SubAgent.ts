@@ -23,7 +23,7 @@ import { Other, ToolError } from "../tools/ToolError.ts"
 import * as ToolOutput from "../tools/ToolOutput.ts"
 import { ToolRegistry } from "../tools/ToolRegistry.ts"
 import type { CycleConfig } from "./CycleConfig.ts"
-import type { CycleError } from "./CycleError.ts"
+import type { BudgetExceeded, CycleError } from "./CycleError.ts"
 import { type CycleEvent, SubAgentEvent } from "./CycleEvent.ts"
 import { CurrentParent, type Parent } from "./internal/parent.ts"
 import * as LlmCycle from "./LlmCycle.ts"
@@ -127,15 +127,17 @@ export const tool = <R = never>(
     if (parent === undefined) return yield* fail("a sub-agent runs inside of a cycle only")
     if (parent.depth >= MAX_DEPTH) return yield* fail(`sub-agents run ${MAX_DEPTH} deep at the most`)
 
-    const own = narrowed(name, parent, config)
-    const sessionId = `${call.sessionId}/${call.turn}.${call.index}`
-    const cycle = yield* Effect.flatMap(
-      reply === undefined ? Effect.undefined : decodeSaved(reply.context),
-      (saved) => saved === undefined ? LlmCycle.make({ ...own, sessionId }) : LlmCycle.restore(saved, own)
-    ).pipe(
-      Effect.provideService(ToolRegistry, parent.registry),
-      Effect.provideService(LanguageModel.LanguageModel, model ?? parent.model),
+    const kept = reply === undefined ? undefined : yield* decodeKept(reply.context).pipe(
       Effect.mapError((cause) => fail("what was kept of the sub-agent cannot be read", cause))
+    )
+    // What its own turn did not offer stays out of reach when it goes on in another.
+    const toolNames = parent.toolNames.filter((each) => kept === undefined || kept.tools.includes(each))
+    const own = narrowed(name, { ...parent, toolNames }, config)
+    const sessionId = `${call.sessionId}/${call.turn}.${call.index}`
+    const begun = kept === undefined ? LlmCycle.make({ ...own, sessionId }) : LlmCycle.restore(kept.cycle, own)
+    const cycle = yield* begun.pipe(
+      Effect.provideService(ToolRegistry, parent.registry),
+      Effect.provideService(LanguageModel.LanguageModel, model ?? parent.model)
     )
     const told = reply === undefined ? String(args["prompt"]) : yield* decodeAnswers(reply.answer).pipe(
       Effect.mapError((cause) => fail("the answers cannot be read", cause))
@@ -151,9 +153,10 @@ export const tool = <R = never>(
       ),
       Effect.mapError((error) => fail(error.message, error))
     )
+    if (end.isPaused) return yield* fail(`it was paused before it had an answer: ${end.exceeded?.message}`)
     if (end.pending.length === 0) return end.text
     return ToolOutput.awaitingInput({
-      context: yield* Effect.orDie(Effect.flatMap(cycle.saved, encodeSaved)),
+      context: yield* Effect.orDie(Effect.flatMap(cycle.saved, (cycle) => encodeKept({ cycle, tools: toolNames }))),
       prompt: [
         ...(end.problem === undefined ? [] : [end.problem]),
         ...end.pending.map(({ prompt, toolName }) => `${toolName}: ${prompt}`)
@@ -183,9 +186,9 @@ export const tool = <R = never>(
  * @since 0.1.0
  */
 export const questions = (question: Question.Question): Effect.Effect<ReadonlyArray<Question.Question>> =>
-  question._tag === "Approval" ? Effect.succeed([]) : Effect.match(decodeSaved(question.context), {
+  question._tag === "Approval" ? Effect.succeed([]) : Effect.match(decodeKept(question.context), {
     onFailure: () => [],
-    onSuccess: (saved) => saved.pending
+    onSuccess: ({ cycle }) => cycle.pending
   })
 
 /**
@@ -206,6 +209,9 @@ interface End {
   readonly text: string
   readonly pending: ReadonlyArray<Question.Question>
   readonly problem?: string
+  /** Whether a limit has stopped it before it had an answer. */
+  readonly isPaused?: boolean
+  readonly exceeded?: BudgetExceeded
 }
 
 const INPUT_SCHEMA = {
@@ -217,9 +223,10 @@ const INPUT_SCHEMA = {
 
 const ANSWERS_SCHEMA = { type: "array", items: { type: "object" } }
 
-const SavedJson = Schema.toCodecJson(SavedCycle)
-const decodeSaved = Schema.decodeUnknownEffect(SavedJson)
-const encodeSaved = Schema.encodeEffect(SavedJson)
+/** What is kept while it waits; `tools` are the names of those that it was offered. */
+const KeptJson = Schema.toCodecJson(Schema.Struct({ cycle: SavedCycle, tools: Schema.Array(Schema.String) }))
+const decodeKept = Schema.decodeUnknownEffect(KeptJson)
+const encodeKept = Schema.encodeEffect(KeptJson)
 
 const AnswersJson = Schema.toCodecJson(Schema.Array(Question.Answer))
 const decodeAnswers = Schema.decodeUnknownEffect(AnswersJson)
@@ -249,12 +256,15 @@ const run = (
   parent: Parent,
   nest: (event: CycleEvent) => CycleEvent
 ): Effect.Effect<End, CycleError> => {
-  if (!parent.isStreaming) return typeof told === "string" ? cycle.submitWithTools(told) : cycle.resume(told)
+  if (!parent.isStreaming) {
+    const response = typeof told === "string" ? cycle.submitWithTools(told) : cycle.resume(told)
+    return Effect.map(response, (end) => ({ ...end, isPaused: end.finishReason === "paused" }))
+  }
   const events = typeof told === "string" ? cycle.submitStreamWithTools(told) : cycle.resumeStream(told)
   let end: End = { text: "", pending: [] }
   return events.pipe(
     Stream.runForEach((event) => {
-      if (event._tag === "CycleComplete") end = event
+      if (event._tag === "CycleComplete") end = { ...event, isPaused: event.reason === "paused" }
       return isDelta(event) ? Effect.sync(() => parent.offer(nest(event))) : parent.emit(nest(event))
     }),
     Effect.map(() => end)

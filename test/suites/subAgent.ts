@@ -170,6 +170,35 @@ export const subAgentSuite = ({ name, resume, submit }: Driver): void => {
         yield* check
       }))
 
+    it.effect("is offered no more when it goes on than it was when it began", () =>
+      Effect.gen(function*() {
+        const { cycle, requests } = yield* makeCycle({
+          tools: [
+            helper({ system: "below" }),
+            tool("pay", () => Effect.succeed("paid"), { needsApproval: true }),
+            succeed("delete")
+          ],
+          config: { prepareTurn: () => Effect.succeed({ tools: { names: ["helper", "pay"] } }) },
+          script: both([handOver()], [callsOf("pay")])
+        })
+        const [question] = (yield* submit(cycle, "go")).pending
+        const inner = yield* SubAgent.questions(question!)
+        yield* resume(cycle, [SubAgent.reply(question!, inner.map((each) => Question.approve(each)))])
+        assert.deepStrictEqual((yield* requests)[2]?.tools.map((each) => each.name), ["pay"])
+      }))
+
+    it.effect("fails where its budget has paused it: what it said is no answer", () =>
+      Effect.gen(function*() {
+        const { cycle } = yield* makeCycle({
+          tools: [helper({ system: "below", budget: { tokens: 1, onExceeded: "pause" } }), succeed("look")],
+          script: both([handOver()], [{ ...callsOf("look"), text: "Let me look.", usage: { input: 10, output: 5 } }])
+        })
+        yield* submit(cycle, "go")
+        const [result] = results(yield* cycle.messages)
+        assert.isTrue(result?.isFailure)
+        assert.match(String(result?.result), /paused before it had an answer: 15 tokens used of a budget of 1/)
+      }))
+
     it.effect("is stopped with the cycle above", () =>
       Effect.gen(function*() {
         const entered = yield* Deferred.make<void>()
