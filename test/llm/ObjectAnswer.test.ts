@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type CycleError, type ObjectResponse, Question } from "agcore"
+import { CycleError, type ObjectResponse, Question } from "agcore"
 import { ScriptedModel } from "agcore/testing"
-import { Context, Effect, Schema, SchemaGetter, Stream } from "effect"
+import { Cause, Context, Effect, Exit, Schema, SchemaGetter, Stream } from "effect"
 import type { Prompt } from "effect/ai"
 import { succeed, tool } from "../tools/support.ts"
 import { callsOf, type Cycle, makeCycle, outline, reasonOf } from "./support.ts"
@@ -127,6 +127,20 @@ for (const [name, run] of Object.entries(loops)) {
         assert.deepStrictEqual(yield* run(cycle, "go", { schema: Weather }), DECODED)
         assert.strictEqual(ran, 1)
         yield* check
+      }))
+
+    it.effect("is taken from text whatever a whole response ends with, and from none that was cut short", () =>
+      Effect.gen(function*() {
+        for (const finishReason of ["stop", "other", "tool-calls"] as const) {
+          const { cycle } = yield* makeCycle({ script: [{ text: JSON.stringify(GOOD), finishReason }] })
+          assert.deepStrictEqual(yield* run(cycle, "go", { schema: Weather }), DECODED)
+        }
+        for (const finishReason of ["length", "content-filter"] as const) {
+          const { cycle } = yield* makeCycle({ script: [{ text: JSON.stringify(GOOD), finishReason }] })
+          const exit = yield* Effect.exit(run(cycle, "go", { schema: Weather }))
+          const error = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+          assert.strictEqual(CycleError.isCycleError(error) && error.reason._tag, "IncompleteResponse")
+        }
       }))
 
     it.effect("is not taken from a response that was cut off", () =>

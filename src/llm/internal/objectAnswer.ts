@@ -105,7 +105,7 @@ export type Judgement =
 
 export const judge = (goal: Goal, answer: Answer, calls: ReadonlyArray<ToolCall>): Effect.Effect<Judgement> => {
   const own = calls.filter((call) => call.name === goal.name)
-  if (calls.length === 0 ? answer.finishReason !== "stop" : own.length === 0 || !isComplete(answer.finishReason)) {
+  if (!isComplete(answer.finishReason) || (calls.length > 0 && own.length === 0)) {
     return Effect.succeed({ _tag: "None" })
   }
   if (calls.length > own.length) return Effect.succeed({ _tag: "Early" })
