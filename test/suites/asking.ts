@@ -3,6 +3,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import {
+  CycleStore,
+  CycleStoreError,
   LlmCycle,
   PermissionPolicy,
   Question,
@@ -24,6 +26,8 @@ const { calls, text } = ScriptedModel
 const asking = PermissionPolicy.layerCheck(({ tool }) =>
   Effect.succeed(tool.name.startsWith("ask") ? PermissionPolicy.ask(`Run ${tool.name}?`) : PermissionPolicy.allow)
 )
+
+const FULL = new CycleStoreError.CycleStoreError({ reason: new CycleStoreError.Io({ description: "no space" }) })
 
 /** A tool that counts with which arguments it ran. */
 const counting = (name: string, options?: Partial<Tool.DynamicOptions<never>>) => {
@@ -158,6 +162,39 @@ export const askingSuite = ({ name, resume, submit }: Driver): void => {
           assert.deepStrictEqual(call?.params, { n: 3 })
         }))
 
+      it.effect("takes no arguments that cannot be written as JSON", () =>
+        Effect.gen(function*() {
+          const circular: Record<string, unknown> = {}
+          circular["itself"] = circular
+          for (const input of [{ n: 1n }, circular, undefined]) {
+            const { ran, tool } = counting("ask_pay")
+            const { cycle } = yield* makeCycle({ policy: asking, tools: [tool], script: [callsOf("ask_pay")] })
+            const [question] = (yield* submit(cycle, "go")).pending
+            const reason = yield* reasonOf(resume(cycle, [Question.approve(question!, { input })]))
+            assert.strictEqual(reason._tag, "InvalidAnswer")
+            assert.deepStrictEqual([ran, yield* cycle.pending], [[], [question!]])
+          }
+        }))
+
+      it.effect("says of an approved call that did not start that it was interrupted", () =>
+        Effect.gen(function*() {
+          const first = makeGate("ask_first")
+          const { cycle } = yield* makeCycle({
+            policy: asking,
+            tools: [first.tool, succeed("ask")],
+            config: { toolConcurrency: 1 },
+            script: [callsOf("ask_first", "ask")]
+          })
+          const { pending } = yield* submit(cycle, "go")
+          const fiber = yield* Effect.forkChild(resume(cycle, pending.map((question) => Question.approve(question))))
+          yield* first.entered
+          yield* Fiber.interrupt(fiber)
+          assert.strictEqual(
+            results(yield* cycle.messages)[1]?.result,
+            "Error: not executed: the conversation was interrupted before it ran"
+          )
+        }))
+
       it.effect("does not let an edit pass what the policy denies", () =>
         Effect.gen(function*() {
           const { ran, tool } = counting("ask_pay")
@@ -279,6 +316,16 @@ export const askingSuite = ({ name, resume, submit }: Driver): void => {
           }))
       }
 
+      it.effect("asks where it does not come to an answer", () =>
+        Effect.gen(function*() {
+          const { cycle } = yield* makeCycle({
+            tools: [counting("pay", { needsApproval: () => Effect.never }).tool],
+            script: [callsOf("pay")]
+          })
+          const fiber = yield* Effect.forkChild(submit(cycle, "go"))
+          assert.strictEqual((yield* after(fiber, "1 hour")).reason, "awaiting-input")
+        }))
+
       it.effect("does not ask about arguments that do not fit, or what the policy denies", () =>
         Effect.gen(function*() {
           const pay = tool("pay", () => Effect.succeed(1), {
@@ -339,6 +386,84 @@ export const askingSuite = ({ name, resume, submit }: Driver): void => {
           assert.strictEqual((yield* resume(other, [Question.approve(again.pending[0]!)])).text, "done")
           assert.strictEqual(changed.ran.length, 1)
         }))
+
+      it.effect("takes no two questions about a call, none without a submit, and none that shows another call", () =>
+        Effect.gen(function*() {
+          const { cycle } = yield* makeCycle({ policy: asking, tools: [succeed("ask")], script: [callsOf("ask")] })
+          const [question] = (yield* submit(cycle, "go")).pending
+          const { submit: begun, ...saved } = yield* cycle.saved
+          const there = counting("ask")
+          const open = (changes: Partial<SavedCycle.SavedCycle>) =>
+            elsewhere({ ...cycle, saved: Effect.succeed({ ...saved, ...changes }) }, [there.tool], [text("done")])
+
+          const twice = yield* open({ submit: begun!, pending: [question!, question!] })
+          assert.strictEqual((yield* resume(twice, [Question.approve(question!)])).text, "done")
+          assert.strictEqual(there.ran.length, 1)
+
+          const over = yield* open({})
+          assert.deepStrictEqual(yield* over.pending, [])
+          assert.strictEqual((yield* submit(over, "go on")).text, "done")
+
+          if (question?._tag !== "Approval") return assert.fail("it asks for something else")
+          const shown = new Question.Approval({ ...question, input: { all: true } })
+          const other = yield* open({ submit: begun!, pending: [shown] })
+          assert.strictEqual((yield* resume(other, [Question.approve(shown)])).reason, "awaiting-input")
+          assert.strictEqual(there.ran.length, 1)
+        }))
+
+      it.effect("runs a call once that was asked about anew when it was interrupted", () =>
+        Effect.gen(function*() {
+          const { cycle } = yield* makeCycle({ policy: asking, tools: [succeed("ask")], script: [callsOf("ask")] })
+          yield* submit(cycle, "go")
+          const again = yield* Deferred.make<void>()
+          let asked = 0
+          const changed = counting("ask", { description: "Does something else" })
+          const other = yield* elsewhere(cycle, [changed.tool], [text("done")]).pipe(
+            Effect.provideService(PermissionPolicy.Approver, (question) =>
+              ++asked === 2
+                ? Effect.andThen(Deferred.succeed(again, undefined), Effect.never)
+                : Effect.succeed(Question.approve(question)))
+          )
+          const fiber = yield* Effect.forkChild(resume(other))
+          yield* Deferred.await(again)
+          assert.strictEqual((yield* other.pending).length, 1)
+          yield* Fiber.interrupt(fiber)
+          assert.strictEqual((yield* resume(other)).text, "done")
+          assert.strictEqual(changed.ran.length, 1)
+        }))
+
+      it.effect("keeps one question about a call that is asked about anew and cannot be saved", () =>
+        Effect.gen(function*() {
+          const store = yield* CycleStore.CycleStore
+          const open = Effect.fnUntraced(function*(ask: Tool.Tool, script: ScriptedModel.Script) {
+            const registry = yield* Effect.provide(ToolRegistry.make, asking)
+            yield* registry.registerAll([ask])
+            const { model } = yield* ScriptedModel.make(script)
+            let isFull = false
+            const cycle = yield* LlmCycle.open("s").pipe(
+              Effect.provideService(LanguageModel.LanguageModel, model),
+              Effect.provideService(ToolRegistry.ToolRegistry, registry),
+              Effect.provideService(CycleStore.CycleStore, {
+                ...store,
+                save: (saved) => Effect.suspend(() => isFull ? Effect.fail(FULL) : store.save(saved))
+              })
+            )
+            return { cycle, fill: (full: boolean) => Effect.sync(() => isFull = full) }
+          })
+          const before = yield* open(succeed("ask"), [callsOf("ask")])
+          const { pending } = yield* submit(before.cycle, "go")
+          const changed = counting("ask", { description: "Does something else" })
+          const { cycle, fill } = yield* open(changed.tool, [text("done")])
+          yield* fill(true)
+          const failed = resume(cycle, pending.map((question) => Question.approve(question)))
+          assert.strictEqual((yield* reasonOf(failed))._tag, "StoreFailed")
+          yield* fill(false)
+          const left = yield* cycle.pending
+          assert.deepStrictEqual(left.map(({ index }) => index), [0])
+          assert.notStrictEqual(left[0]?.id, pending[0]?.id)
+          assert.strictEqual((yield* resume(cycle, [Question.approve(left[0]!)])).text, "done")
+          assert.strictEqual(changed.ran.length, 1)
+        }).pipe(Effect.provide(CycleStore.layerMemory)))
 
       it.effect("is held to the policy of then", () =>
         Effect.gen(function*() {

@@ -18,10 +18,13 @@ export const restore = (conversation: Conversation, saved: SavedCycle): void => 
     pricing: conversation.config.pricing,
     spent: saved.spent
   })
-  // A question about a call that is not there cannot be answered.
-  conversation.pending = saved.pending.filter(({ index, turn }) =>
-    turn === history.turns && History.openCalls(history)[index] !== undefined
-  )
+  // A question about a call that is not there cannot be answered, nor two about the same one, nor any without a submit.
+  conversation.pending = saved.submit === undefined ?
+    [] :
+    saved.pending.filter(({ index, turn }, position) =>
+      turn === history.turns && History.openCalls(history)[index] !== undefined &&
+      saved.pending.findIndex((question) => question.index === index) === position
+    )
   conversation.submit = saved.submit === undefined
     ? undefined
     : makeSubmit(conversation, saved.submit.withTools, saved.submit)

@@ -222,7 +222,8 @@ const begin = Effect.fnUntraced(function*(
         conversation.running = new Set()
       }))
   }
-  for (const admission of admissions) {
+  // Of a call that has never waited nothing else was said.
+  for (const admission of known.length === 0 ? [] : admissions) {
     if (admission._tag === "Accepted") noLongerWaits(conversation, admission)
   }
   return {

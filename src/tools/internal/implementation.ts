@@ -2,6 +2,8 @@
  * What a tool does with one call: decode → handler → encode, with the services
  * that were there when the tool was built.
  */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -10,6 +12,8 @@ import * as HandlerContext from "../../internal/handlerContext.ts"
 import type { CallServices, Captured, DefinitionOptions, Handler, Implementation, Outcome, Reply } from "../Tool.ts"
 import { ExecutionFailed, InvalidArguments, isToolError, ToolError } from "../ToolError.ts"
 import * as ToolOutput from "../ToolOutput.ts"
+import * as ToolSettings from "../ToolSettings.ts"
+import { supervise } from "./supervise.ts"
 
 interface Options<
   Parameters extends Schema.Constraint,
@@ -73,6 +77,7 @@ export const implementation = <
 ): Effect.Effect<Implementation, never, Services<Success, Failure, Asked, Answer, RD, R>> =>
   Effect.map(Effect.context<Services<Success, Failure, Asked, Answer, RD, R>>(), (context) => {
     const withServices = HandlerContext.provider(context)
+    const timeout = Context.get(context, ToolSettings.Timeout)
     const handle = splitServices(handler)
     const encodeSuccess = Schema.encodeUnknownEffect(Schema.toCodecJson(success))
     const encodeFailure = Schema.encodeUnknownEffect(Schema.toCodecJson(failure))
@@ -152,7 +157,7 @@ export const implementation = <
           Effect.mapError(({ message }) => fail(new InvalidArguments({ issue: message, input: args }))),
           Effect.map((parameters) => ({
             exclusivityKey: typeof exclusive === "function" ? exclusive(parameters) : exclusive,
-            needsApproval: isNeeded(needsApproval, parameters),
+            needsApproval: isNeeded(needsApproval, parameters, timeout),
             checkReply: (reply) =>
               withServices<string | undefined, never, never>(
                 Effect.match(decodeReply(reply), { onFailure: ({ message }) => message, onSuccess: () => undefined })
@@ -176,19 +181,26 @@ const isOutput = <R, E>(u: unknown): u is ToolOutput.ToolOutput<unknown, E | Too
 // Whoever is in doubt asks.
 const isNeeded = <Parameters>(
   needsApproval: DefinitionOptions<Parameters>["needsApproval"],
-  parameters: Parameters
+  parameters: Parameters,
+  timeout: Duration.Duration
 ): Effect.Effect<boolean> =>
   typeof needsApproval !== "function"
     ? Effect.succeed(needsApproval === true)
     : Effect.suspend(() => {
       const needed = needsApproval(parameters)
-      return Effect.isEffect(needed) ? needed : Effect.succeed(needed)
+      return Effect.isEffect(needed) ? inTime(needed, timeout) : Effect.succeed(needed)
     }).pipe(
       Effect.map((needed) => needed !== false),
       Effect.catchCause((cause) =>
         Effect.as(Effect.logError("A tool could not say whether it needs approval", cause), true)
       )
     )
+
+const inTime = (needed: Effect.Effect<boolean>, timeout: Duration.Duration): Effect.Effect<boolean> =>
+  Effect.flatMap(
+    supervise(needed, { timeout, gracePeriod: Duration.zero, onStop: () => {}, onAbandon: () => {} }),
+    (outcome) => outcome._tag === "TimedOut" ? Effect.succeed(true) : outcome.exit
+  )
 
 // A schema that has no JSON Schema is checked when the answer comes.
 const answerJsonSchema = (answer: Schema.Constraint): Schema.Json => {

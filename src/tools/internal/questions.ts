@@ -41,7 +41,11 @@ export const input = (
 export const isCurrent = (subject: Subject, question: Question.Question): Effect.Effect<boolean> =>
   Effect.map(
     question._tag === "Approval"
-      ? digest(subject, { kind: "approval", input: subject.call.params ?? null })
+      // What was shown, which has to be what the model has called for.
+      ? Effect.map(
+        digest(subject, { kind: "approval", input: question.input }),
+        (id) => canonical(question.input) === canonical(subject.call.params ?? null) ? id : undefined
+      )
       // It ran before, perhaps with arguments a person had changed.
       : digest(subject, {
         kind: "input",
@@ -70,15 +74,22 @@ export const meaningOf = ({ answer, question }: Answered): Meaning => {
       return { _tag: "Denied", reason: answer.reason }
     case "Approve":
       if (question._tag !== "Approval") return { _tag: "Unfit", problem: "the tool asks for input, not for approval" }
-      return "input" in answer
-        ? { _tag: "Approved", input: answer.input, isEdited: true }
-        : { _tag: "Approved", input: question.input, isEdited: false }
+      return "input" in answer ? edited(answer.input) : { _tag: "Approved", input: question.input, isEdited: false }
     case "Reply":
       return question._tag === "Input"
         ? { _tag: "Replied", context: question.context, value: answer.value }
         : { _tag: "Unfit", problem: "the call needs approval, not input" }
     default:
       return { _tag: "Unfit", problem: "it is no answer" }
+  }
+}
+
+// What cannot be written as JSON could be neither shown nor kept once it has run.
+const edited = (input: unknown): Meaning => {
+  try {
+    return { _tag: "Approved", input: JSON.parse(JSON.stringify(input) ?? "null"), isEdited: true }
+  } catch {
+    return { _tag: "Unfit", problem: "the arguments are not JSON" }
   }
 }
 
