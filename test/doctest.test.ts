@@ -171,6 +171,9 @@ const SAMPLES = {
 }
 
 // verifies: package.examples
+/** A compiler and the commands of a block are processes of their own, beside all other tests. */
+const COMPILER_TIMEOUT = 180_000
+
 describe("examples", () => {
   const examples = named((info) => info === "ts run").map(({ block }) => exampleOf(block))
   Object.assign(globalThis, { expectEqual })
@@ -191,7 +194,7 @@ describe("examples", () => {
       ["sample.md:402"],
       "in the sample that is wrong on purpose"
     )
-  })
+  }, COMPILER_TIMEOUT)
 
   it("exist", () => assert.isNotEmpty(examples))
 
@@ -206,7 +209,7 @@ describe("examples", () => {
 
   it.each(named((info) => info === "sh"))("$name names commands that exist", async ({ block }) => {
     assert.deepStrictEqual(await shellProblems(block.code), [])
-  })
+  }, COMPILER_TIMEOUT)
 
   it.each(named((info) => info === "json"))("$name parses", ({ block }) => {
     assert.doesNotThrow(() => JSON.parse(block.code))

@@ -277,7 +277,7 @@ describe("a conversation", () => {
           }))
         assert.deepStrictEqual(all[1], all[0])
       }),
-    { arbitrary: { runs: 150 }, timeout: 120_000 }
+    { arbitrary: { runs: 150 }, timeout: 300_000 }
   )
 
   it.effect.prop(
@@ -309,7 +309,7 @@ describe("a conversation", () => {
         assert.isTrue(Exit.isSuccess(last))
         yield* world.checkAtRest
       }),
-    { arbitrary: { runs: 250 }, timeout: 120_000 }
+    { arbitrary: { runs: 250 }, timeout: 300_000 }
   )
 })
 
@@ -398,6 +398,6 @@ describe("an interruption at every single step", () => {
       let steps = 0
       while (!interruptAfter(driver, steps)) steps++
       assert.isAbove(steps, 200)
-    }, 120_000)
+    }, 300_000)
   }
 })
