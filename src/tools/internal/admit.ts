@@ -80,7 +80,7 @@ export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolIn
         traceId: identity.traceId,
         toolCallId: call.id,
         turn: identity.turn
-      })
+      }, options?.restrict)
       if (decision._tag === "Deny") {
         return {
           _tag: "Refused",
@@ -191,10 +191,9 @@ const identify = (
 }
 
 // Fails closed: only an explicit yes lets a call pass.
-const makeCheck = Effect.map(
-  Policy.PermissionPolicy,
-  (policy) => (request: Policy.Request): Effect.Effect<Policy.Decision> =>
-    Effect.suspend(() => policy.check(request)).pipe(
+const makeCheck = Effect.map(Policy.PermissionPolicy, (policy) => {
+  const decide = (check: Check, request: Policy.Request): Effect.Effect<Policy.Decision> =>
+    Effect.suspend(() => check(request)).pipe(
       Effect.map((decision) => isDecision(decision) ? decision : Policy.deny("the policy's answer was not clear")),
       Effect.catchCause((cause) =>
         Effect.as(
@@ -203,7 +202,13 @@ const makeCheck = Effect.map(
         )
       )
     )
-)
+  return (request: Policy.Request, restrict: Check | undefined): Effect.Effect<Policy.Decision> =>
+    restrict === undefined
+      ? decide(policy.check, request)
+      : Effect.zipWith(decide(policy.check, request), decide(restrict, request), Policy.strictest)
+})
+
+type Check = (request: Policy.Request) => Effect.Effect<Policy.Decision>
 
 // Its type may promise more than it keeps.
 const isDecision = (decision: Policy.Decision): boolean =>
