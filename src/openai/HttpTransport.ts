@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import * as NodeExchange from "./internal/nodeExchange.ts"
 
 // =============================================================================
 // Models
@@ -63,6 +64,73 @@ export interface Exchange {
  */
 export type HttpTransport = (request: Request) => Exchange
 
+/**
+ * The two modules of Node that send requests, `node:http` and `node:https`, or what stands in for them: agents and
+ * proxies are given to `request` by a function around it.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface NodeModules {
+  readonly http: NodeModule
+  readonly https: NodeModule
+}
+
+/**
+ * What is used of `node:http` and `node:https`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface NodeModule {
+  /** Node's function of that name; `url` is absolute, `onResponse` is called once at the most. */
+  readonly request: (
+    url: string,
+    options: { readonly method: "POST"; readonly headers: Record<string, string | number> },
+    onResponse: (response: NodeResponse) => void
+  ) => NodeRequest
+}
+
+/**
+ * What is used of Node's `ClientRequest`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface NodeRequest {
+  /** Listens for what goes wrong. */
+  readonly on: (event: "error", listener: (cause: Error) => void) => unknown
+  /** Sends the body. */
+  readonly end: (body: Uint8Array) => unknown
+  /** Closes the connection. */
+  readonly destroy: () => unknown
+}
+
+/**
+ * What is used of Node's `IncomingMessage`.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface NodeResponse {
+  /** Absent only in requests, for which Node has the same class. */
+  readonly statusCode?: number | undefined
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, string | Array<string> | undefined>>
+  /** Whether all of it was received, read or not. */
+  readonly complete: boolean
+  /** Listens for the body, its end, and what goes wrong. */
+  readonly on: {
+    (event: "data", listener: (chunk: Uint8Array) => void): unknown
+    (event: "end", listener: () => void): unknown
+    (event: "error", listener: (cause: Error) => void): unknown
+  }
+  /** Lets the body wait. */
+  readonly pause: () => unknown
+  /** Lets it come again. */
+  readonly resume: () => unknown
+}
+
 // =============================================================================
 // Constructors
 // =============================================================================
@@ -103,3 +171,39 @@ export const fromFetch = (fetch: typeof globalThis.fetch): HttpTransport => (req
     }
   }
 }
+
+/**
+ * Sends requests with Node's HTTP client, whose share of a turn is a third of what its `fetch` takes, and which has no
+ * limit of its own for how long an answer may take to begin.
+ *
+ * The modules are passed in, so that this package needs no Node. Unlike `fetch` it knows nothing of a dispatcher set
+ * with undici, and asks for answers that are not compressed; one that is compressed nevertheless is an error.
+ *
+ * **Example** (On Node)
+ *
+ * ```ts run
+ * import { Effect } from "effect"
+ * import { LanguageModel } from "effect/ai"
+ * import { HttpTransport, OpenAiModel } from "agcore/openai"
+ * import * as http from "node:http"
+ * import * as https from "node:https"
+ *
+ * const Model = OpenAiModel.layer({
+ *   model: "qwen3",
+ *   // Nothing listens there.
+ *   baseUrl: "http://127.0.0.1:9/v1",
+ *   transport: HttpTransport.fromNode({ http, https })
+ * })
+ *
+ * const program = LanguageModel.generateText({ prompt: "Say hello" }).pipe(
+ *   Effect.catchReason("AiError", "NetworkError", () => Effect.succeed("no server")),
+ *   Effect.provide(Model)
+ * )
+ *
+ * await Effect.runPromise(program) // => "no server"
+ * ```
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const fromNode = (modules: NodeModules): HttpTransport => NodeExchange.open(modules)
