@@ -81,6 +81,9 @@ const main = async () => {
   if (values.help) return console.log(HELP)
   if (!Number.isInteger(samples) || samples < 1) throw new Error("--samples takes a whole number from 1")
   if (chosen.length === 0) throw new Error(`no row is called that; there are: ${rows.map(({ id }) => id).join(", ")}`)
+  if (values.update && chosen.length + values.contestant.length !== rows.length) {
+    throw new Error("--update writes the whole table: it takes all rows and contestants")
+  }
   if (values.list) {
     return console.log(chosen.map((row) => `${row.id}: ${contestantsOf(row).join(", ")}`).join("\n"))
   }

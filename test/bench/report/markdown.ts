@@ -87,7 +87,9 @@ export const asMarkdown = (results: ReadonlyArray<Result>, checkout: string): st
   const better = lost(results)
   const samples = Math.max(...results.map((result) => result.samples.length))
   return [
-    `${machine()}. Medians of ${samples} samples, commit \`${commit(checkout)}\`.`,
+    `${machine()}. ${samples === 1 ? "One sample" : `Medians of ${samples} samples`} each, commit \`${
+      commit(checkout)
+    }\`.`,
     Object.entries(versions()).map(([name, version]) => `\`${name}\` ${version}`).join(", ") + ".",
     ...byFamily(results).map(([family, group]) => overview(family, group)),
     "### Where another contestant needs less CPU",

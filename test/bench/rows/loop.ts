@@ -8,8 +8,8 @@ import { converse, MODELS } from "./conversation.ts"
 const TURNS = 10
 
 const loop = (calls: number, overHttp: boolean, targets: ReadonlyArray<Target>): Row => {
-  // As many as make the machine code settle, where they cost little.
-  const runs = overHttp ? 25 : 60
+  // Cost per turn goes on falling for hundreds of turns while code is compiled; the more code, the longer.
+  const warmup = (overHttp ? 80 : 200) / (calls === 1 ? 1 : 2)
   const script: Script = { ...plain, turns: TURNS, calls }
   return {
     id: `loop-${overHttp ? "http" : "memory"}-10x${calls}`,
@@ -18,7 +18,7 @@ const loop = (calls: number, overHttp: boolean, targets: ReadonlyArray<Target>):
     unit: "turn",
     contestants: MODELS,
     prepare: (module, environment) =>
-      converse(module, environment, { script, kind: "plain", overHttp, units: TURNS, warmup: runs, runs }),
+      converse(module, environment, { script, kind: "plain", overHttp, units: TURNS, warmup, runs: warmup / 2 }),
     targets: { agcore: targets }
   }
 }

@@ -14,7 +14,7 @@ const CONTESTANTS = {
   agcore: MODELS.agcore
 }
 
-const row = (tools: number, overHttp: boolean, runs: number, targets: ReadonlyArray<Target> = []): Row => ({
+const row = (tools: number, overHttp: boolean, warmup: number, targets: ReadonlyArray<Target> = []): Row => ({
   id: `tools-${overHttp ? "http" : "memory"}-${tools}`,
   family: "Tools in a request",
   title: `${tools.toLocaleString("en")} tools in a request, ${overHttp ? "over HTTP" : "in process"}`,
@@ -26,17 +26,17 @@ const row = (tools: number, overHttp: boolean, runs: number, targets: ReadonlyAr
       kind: "plain",
       overHttp,
       units: TURNS,
-      warmup: runs,
-      runs
+      warmup,
+      runs: Math.ceil(warmup / 2)
     }),
   targets: { agcore: targets }
 })
 
 export const toolRows: ReadonlyArray<Row> = [
-  row(10, false, 40),
-  row(100, false, 15),
-  row(1_000, false, 3, [{ limit: 700, of: "micros" }]),
-  row(10, true, 25),
-  row(100, true, 10),
-  row(1_000, true, 2)
+  row(10, false, 150),
+  row(100, false, 100),
+  row(1_000, false, 50, [{ limit: 700, of: "micros" }]),
+  row(10, true, 60),
+  row(100, true, 40),
+  row(1_000, true, 10)
 ]
