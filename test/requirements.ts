@@ -384,6 +384,10 @@ export const requirements: ReadonlyArray<Requirement> = [
     "asking.elsewhere": "a stored conversation goes on with its answers in another process",
     "asking.changed": "a call whose tool has changed is another question",
     "asking.approver": "an approver is asked while the other calls run",
+    "session.killed-waiting":
+      "a process that is killed while a call waits loses neither its question nor other results",
+    "session.killed-running":
+      "a process that is killed while calls run leaves a sound conversation, and none runs again",
     "session.running-not-repeated": "a call that may have run before a restart is not run again",
     "sub-agent.answer": "a sub-agent is a tool: it is told a task, and its answer is the result",
     "sub-agent.tools": "a sub-agent is offered no tool that the turn that calls it is not",
