@@ -108,7 +108,10 @@ const asParent = (submit: Submit, tools: ToolSnapshot, above: Parent | undefined
     sessionId,
     model,
     registry,
-    toolNames: tools.entries.map(({ name }) => name),
+    // Few tools ask.
+    get toolNames() {
+      return tools.entries.map(({ name }) => name)
+    },
     restrict: config.restrict,
     isStreaming: submit.isHeard,
     emit: (event) => submit.sink.emit(event),
