@@ -147,7 +147,7 @@ describe("the packed package", { concurrent: false }, () => {
     assert.includeMembers(files, ["README.md", "LICENSE", "package.json", "dist", "src"])
     assert.deepStrictEqual(
       files.filter((file) =>
-        !/^(?:README\.md|LICENSE|package\.json|dist|docs|src)$|^(?:dist|src)\/|^docs\/\w+\.md$/.test(file)
+        !/^(?:README\.md|LICENSE|package\.json|dist|docs|src)$|^(?:dist|src)\/|^docs\/[\w-]+\.md$/.test(file)
       ),
       []
     )
