@@ -17,6 +17,7 @@ import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
 import type { Json, JsonObject } from "effect/Schema"
 import type { HttpTransport } from "./HttpTransport.ts"
 import * as Answer from "./internal/answer.ts"
@@ -167,7 +168,8 @@ export const make: (options: Options) => Effect.Effect<LanguageModel.LanguageMod
       const parameters = { ...options.parameters, ...(yield* CurrentParameters) }
       annotateRequest(request.span, settings, parameters)
       const made = Request.make(request, { ...settings, parameters }, streamed)
-      const { body, names } = yield* Effect.mapError(Effect.fromResult(made), failures.because)
+      if (Result.isFailure(made)) return yield* failures.because(made.failure)
+      const { body, names } = made.success
       const target = yield* settings.target(failures)
       const answer = yield* Body.open(transport, { ...target, body }, limits, failures)
       return {

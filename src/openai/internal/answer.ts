@@ -4,9 +4,7 @@
  * The request decides only what is expected: servers answer a streamed request with JSON and the reverse.
  */
 import type * as AiError from "effect/ai/AiError"
-import type * as AiResponse from "effect/ai/Response"
 import * as Arr from "effect/Array"
-import * as ByteSize from "effect/ByteSize"
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -17,12 +15,12 @@ import * as Body from "./body.ts"
 import * as Chunks from "./chunks.ts"
 import * as Events from "./events.ts"
 import type { Failures } from "./failures.ts"
+import * as Json from "./json.ts"
+import type { StreamPart } from "./part.ts"
 import { annotateResponse } from "./telemetry.ts"
 
-type Part = AiResponse.StreamPartEncoded
-
 /** The parts of an answer, in the arrays they arrived in. */
-export type Answering = Pull.Pull<Arr.NonEmptyReadonlyArray<Part>, AiError.AiError>
+export type Answering = Pull.Pull<Arr.NonEmptyReadonlyArray<StreamPart>, AiError.AiError>
 
 export interface Options {
   readonly assembler: Assembler.Assembler
@@ -78,7 +76,7 @@ const unexpected = Effect.fnUntraced(function*(
 // =============================================================================
 
 const document = (answer: Body.Answer, options: Options): Answering => {
-  const reader = makeReader(options)
+  const reader = makeReader(options, Json.parseObject)
   return Effect.suspend(() =>
     reader.isEnded() ? Cause.done() : Effect.flatMap(Body.text(answer), (text): Answering => {
       reader.read(text)
@@ -97,17 +95,14 @@ const document = (answer: Body.Answer, options: Options): Answering => {
 
 const events = (answer: Body.Answer, options: Options): Answering => {
   const { failures, limits } = options
-  const reader = makeReader(options)
+  const reader = makeReader(options, Chunks.makeReader())
   const decoder = Body.makeDecoder()
-  const parser = Events.makeParser(
-    (data, event) => reader.read(data, event, atEnd),
-    ByteSize.toNumberUnsafe(limits.maxEventBytes)
-  )
+  const parser = Events.makeParser((data, event) => reader.read(data, event, atEnd), limits.maxEventBytes)
   let atEnd = false
 
   const feed = (text: string): void => {
     if (!parser.feed(text)) {
-      reader.fail(failures.tooLarge("pending event", ByteSize.format(limits.maxEventBytes)))
+      reader.fail(failures.tooLarge("pending event", limits.maxEventBytes))
     }
   }
 
@@ -153,16 +148,18 @@ interface Reader {
   readonly fail: (error: AiError.AiError) => void
   readonly end: (how: "done" | "document" | "connection") => void
   /** The parts since the last time. */
-  readonly take: () => ReadonlyArray<Part>
+  readonly take: () => ReadonlyArray<StreamPart>
   readonly failure: () => AiError.AiError | undefined
   readonly isFinished: () => boolean
   readonly isEnded: () => boolean
 }
 
 /** Feeds an assembler and judges its end. After an end or a failure nothing more is read. */
-const makeReader = ({ assembler, callable, failures, missingFinish, span }: Options): Reader => {
-  const chunks = Chunks.makeReader()
-  let out: Array<Part> = []
+const makeReader = (
+  { assembler, callable, failures, missingFinish, span }: Options,
+  parse: (text: string) => Json.JsonObject | undefined
+): Reader => {
+  let out: Array<StreamPart> = []
   let failure: AiError.AiError | undefined
   let ended = false
 
@@ -192,7 +189,7 @@ const makeReader = ({ assembler, callable, failures, missingFinish, span }: Opti
     if (text === "[DONE]") return end("done")
     // Keep-alives: nothing, or a comment that was sent as data.
     if (text === "" || text.startsWith(":")) return
-    const chunk = chunks.read(text)
+    const chunk = parse(text)
     if (chunk === undefined) return isLast ? undefined : fail(failures.notJson(text))
     const error = chunk["error"] ?? (event === "error" || chunk["object"] === "error" ? chunk : null)
     if (error !== null) return fail(failures.reported(error))

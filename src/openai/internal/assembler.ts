@@ -10,14 +10,15 @@ import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { isComplete } from "../../internal/finishReason.ts"
 import * as Json from "./json.ts"
+import type { StreamPart } from "./part.ts"
 import * as ReasoningDetails from "./reasoningDetails.ts"
 import * as ToolCalls from "./toolCalls.ts"
 
 export interface Assembler {
   /** Adds the parts a chunk gives to `out`. */
-  readonly push: (chunk: Json.JsonObject, out: Array<Response.StreamPartEncoded>) => void
+  readonly push: (chunk: Json.JsonObject, out: Array<StreamPart>) => void
   /** Closes what is open and answers the last parts; `missingFinish` is the reason if the server gave none. */
-  readonly end: (missingFinish: Response.FinishReason, out: Array<Response.StreamPartEncoded>) => Ending
+  readonly end: (missingFinish: Response.FinishReason, out: Array<StreamPart>) => Ending
   /** Whether the server has said why it stopped; only usage can follow. */
   readonly isFinished: () => boolean
   /** Whether any choice has been seen. */
@@ -31,6 +32,8 @@ interface Ending {
   /** A call that is to run came without a name. */
   readonly nameless: boolean
 }
+
+const reasoningFields = ["reasoning_content", "reasoning"] as const
 
 type Block = { readonly type: "text" | "reasoning"; readonly id: string }
 
@@ -46,7 +49,7 @@ export const make = (options: ToolCalls.Options): Assembler => {
   let reasoningField = "reasoning_content"
   let details: Array<Json.JsonObject> = []
 
-  const close = (out: Array<Response.StreamPartEncoded>): void => {
+  const close = (out: Array<StreamPart>): void => {
     if (block === undefined) return
     if (block.type === "text") {
       out.push({ type: "text-end", id: block.id })
@@ -61,7 +64,7 @@ export const make = (options: ToolCalls.Options): Assembler => {
     block = undefined
   }
 
-  const enter = (type: Block["type"], out: Array<Response.StreamPartEncoded>): Block => {
+  const enter = (type: Block["type"], out: Array<StreamPart>): Block => {
     if (block?.type === type) return block
     close(out)
     block = { type, id: `${type}-${blocks++}` }
@@ -69,12 +72,12 @@ export const make = (options: ToolCalls.Options): Assembler => {
     return block
   }
 
-  const say = (type: Block["type"], delta: string | undefined, out: Array<Response.StreamPartEncoded>): void => {
+  const say = (type: Block["type"], delta: string | undefined, out: Array<StreamPart>): void => {
     if (delta !== undefined) out.push({ type: `${type}-delta`, id: enter(type, out).id, delta })
   }
 
   /** Mistral sends `content` as a list that can hold thoughts. */
-  const content = (value: Json.Json | undefined, out: Array<Response.StreamPartEncoded>): void => {
+  const content = (value: Json.Json | undefined, out: Array<StreamPart>): void => {
     if (typeof value === "string") return say("text", Json.text(value), out)
     for (const item of Json.array(value)) {
       const part = Json.object(item)
@@ -85,8 +88,8 @@ export const make = (options: ToolCalls.Options): Assembler => {
     }
   }
 
-  const reasoning = (delta: Json.JsonObject, out: Array<Response.StreamPartEncoded>): void => {
-    for (const field of ["reasoning_content", "reasoning"]) {
+  const reasoning = (delta: Json.JsonObject, out: Array<StreamPart>): void => {
+    for (const field of reasoningFields) {
       const thought = Json.text(delta[field])
       if (thought === undefined) continue
       reasoningField = field
@@ -96,7 +99,7 @@ export const make = (options: ToolCalls.Options): Assembler => {
     ReasoningDetails.append(details, Json.array(delta["reasoning_details"]))
   }
 
-  const choice = (value: Json.JsonObject, out: Array<Response.StreamPartEncoded>): void => {
+  const choice = (value: Json.JsonObject, out: Array<StreamPart>): void => {
     // A message beside or after deltas says the same again.
     const delta = Json.object(value["delta"]) ?? (started ? undefined : Json.object(value["message"]))
     if (delta !== undefined) {
@@ -112,19 +115,14 @@ export const make = (options: ToolCalls.Options): Assembler => {
     finish ??= Json.text(value["finish_reason"])
   }
 
-  const metadata = (chunk: Json.JsonObject, out: Array<Response.StreamPartEncoded>): void => {
+  const metadata = (chunk: Json.JsonObject, out: Array<StreamPart>): void => {
     const id = Json.text(chunk["id"])
     const modelId = Json.text(chunk["model"])
     if (id === undefined && modelId === undefined) return
     hasMetadata = true
     const created = Json.count(chunk["created"])
-    const timestamp = created === undefined ? Option.none() : DateTime.make(created * 1000)
-    out.push({
-      type: "response-metadata",
-      id,
-      modelId,
-      timestamp: Option.getOrUndefined(Option.map(timestamp, DateTime.formatIso))
-    })
+    const timestamp = created === undefined ? undefined : Option.getOrUndefined(DateTime.make(created * 1000))
+    out.push({ type: "response-metadata", id, modelId, timestamp })
   }
 
   return {
@@ -132,8 +130,12 @@ export const make = (options: ToolCalls.Options): Assembler => {
       if (!hasMetadata) metadata(chunk, out)
       usage = Json.object(chunk["usage"]) ?? Json.object(Json.object(chunk["x_groq"])?.["usage"]) ?? usage
       // Only the first choice: more were not asked for, and their text must not be joined to it.
-      const first = Json.array(chunk["choices"]).map(Json.object).find((item) => (item?.["index"] ?? 0) === 0)
-      if (first !== undefined) choice(first, out)
+      for (const item of Json.array(chunk["choices"])) {
+        const value = Json.object(item)
+        if ((value?.["index"] ?? 0) !== 0) continue
+        if (value !== undefined) choice(value, out)
+        break
+      }
     },
     end(missingFinish, out) {
       close(out)

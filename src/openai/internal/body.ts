@@ -4,7 +4,6 @@
  * Interrupting the reader, leaving the stream or passing a limit closes the connection: the scope cancels the exchange.
  */
 import type * as AiError from "effect/ai/AiError"
-import * as ByteSize from "effect/ByteSize"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -12,12 +11,13 @@ import type { Head, HttpTransport, Request } from "../HttpTransport.ts"
 import type { Failures } from "./failures.ts"
 import * as Watch from "./watch.ts"
 
+/** Times are in milliseconds. */
 export interface Limits {
-  readonly firstByteTimeout: Duration.Duration
-  readonly idleTimeout: Duration.Duration
-  readonly finishGrace: Duration.Duration
-  readonly maxEventBytes: ByteSize.ByteSize
-  readonly maxResponseBytes: ByteSize.ByteSize
+  readonly firstByteTimeout: number
+  readonly idleTimeout: number
+  readonly finishGrace: number
+  readonly maxEventBytes: number
+  readonly maxResponseBytes: number
 }
 
 export interface Answer {
@@ -42,8 +42,8 @@ export const open: (
   failures: Failures
 ) => Effect.Effect<Answer, AiError.AiError, Scope.Scope> = Effect.fnUntraced(
   function*(transport, request, limits, failures) {
-    const { finishGrace, firstByteTimeout, idleTimeout } = limits
-    const watch = yield* Watch.make(Duration.min(Duration.min(firstByteTimeout, idleTimeout), finishGrace))
+    const { finishGrace, firstByteTimeout, idleTimeout, maxResponseBytes } = limits
+    const watch = yield* Watch.make(Math.min(firstByteTimeout, idleTimeout, finishGrace))
     const exchange = yield* Effect.acquireRelease(
       Effect.try({
         try: () => {
@@ -57,7 +57,7 @@ export const open: (
       (exchange) => Effect.sync(exchange.cancel)
     )
 
-    const firstByteUntil = watch.now() + Duration.toMillis(firstByteTimeout)
+    const firstByteUntil = watch.now() + firstByteTimeout
     const onNoFirstByte = () => Effect.fail(failures.noFirstByte(firstByteTimeout))
     const head = yield* watch.wait(exchange.head, {
       until: firstByteUntil,
@@ -66,28 +66,26 @@ export const open: (
       onLate: onNoFirstByte
     })
 
-    const limit = ByteSize.toNumberUnsafe(limits.maxResponseBytes)
     let received = 0
     const onValue = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<typeof chunks, AiError.AiError> => {
       for (const chunk of chunks) received += chunk.byteLength
-      return received > limit
-        ? Effect.fail(failures.tooLarge("response", ByteSize.format(limits.maxResponseBytes)))
+      return received > maxResponseBytes
+        ? Effect.fail(failures.tooLarge("response", maxResponseBytes))
         : Effect.succeed(chunks)
     }
     const onRejected = (cause: unknown) => Effect.fail(failures.cut(cause))
 
-    const idle = Duration.toMillis(idleTimeout)
     const onSilence = () => Effect.fail(failures.silent(idleTimeout))
     const read = Effect.suspend(() =>
       received === 0
         ? watch.wait(exchange.read(), { until: firstByteUntil, onValue, onRejected, onLate: onNoFirstByte })
-        : watch.wait(exchange.read(), { until: watch.now() + idle, onValue, onRejected, onLate: onSilence })
+        : watch.wait(exchange.read(), { until: watch.now() + idleTimeout, onValue, onRejected, onLate: onSilence })
     )
 
     const onGraceOver = () => Effect.succeed(NOTHING)
     let graceUntil: number | undefined
     const readRest = Effect.suspend(() => {
-      graceUntil ??= watch.now() + Duration.toMillis(finishGrace)
+      graceUntil ??= watch.now() + finishGrace
       return watch.wait(exchange.read(), { until: graceUntil, onValue, onRejected, onLate: onGraceOver })
     })
     return { head, read, readRest }
@@ -96,11 +94,15 @@ export const open: (
 
 /** The whole body as text. */
 export const text = ({ read }: Answer): Effect.Effect<string, AiError.AiError> =>
-  Effect.gen(function*() {
+  Effect.suspend(() => {
     const decoder = makeDecoder()
     let all = ""
-    for (let chunks = yield* read; chunks.length > 0; chunks = yield* read) all += decoder.add(chunks)
-    return all + decoder.end()
+    const rest: Effect.Effect<string, AiError.AiError> = Effect.flatMap(read, (chunks) => {
+      if (chunks.length === 0) return Effect.succeed(all + decoder.end())
+      all += decoder.add(chunks)
+      return rest
+    })
+    return rest
   })
 
 /** The beginning of a body as text; what arrived before a failure, if it fails. */

@@ -8,10 +8,8 @@
  */
 import * as Json from "./json.ts"
 
-export interface Reader {
-  /** Parses a chunk; `undefined` if it is no JSON object. What it answers is valid until the next one is read. */
-  readonly read: (text: string) => Json.JsonObject | undefined
-}
+/** Parses a chunk; `undefined` if it is no JSON object. What it answers is valid until the next one is read. */
+export type Reader = (text: string) => Json.JsonObject | undefined
 
 /** A chunk with a place for a string. */
 interface Pattern {
@@ -30,21 +28,19 @@ const MAX_MISSES = 8
 export const makeReader = (): Reader => {
   let pattern: Pattern | undefined
   let misses = 0
-  return {
-    read(text) {
-      const value = pattern === undefined ? undefined : between(text, pattern)
-      if (pattern !== undefined && value !== undefined) {
-        misses = 0
-        pattern.put(value)
-        return pattern.chunk
-      }
-      const chunk = Json.parseObject(text)
-      pattern = chunk !== undefined && misses < MAX_MISSES && text.length <= MAX_PATTERN_LENGTH
-        ? patternOf(text)
-        : undefined
-      if (pattern !== undefined) misses++
-      return chunk
+  return (text) => {
+    const value = pattern === undefined ? undefined : between(text, pattern)
+    if (pattern !== undefined && value !== undefined) {
+      misses = 0
+      pattern.put(value)
+      return pattern.chunk
     }
+    const chunk = Json.parseObject(text)
+    pattern = chunk !== undefined && misses < MAX_MISSES && text.length <= MAX_PATTERN_LENGTH
+      ? patternOf(text)
+      : undefined
+    if (pattern !== undefined) misses++
+    return chunk
   }
 }
 

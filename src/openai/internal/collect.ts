@@ -2,16 +2,16 @@
  * Streamed parts as the whole parts `generateText` answers with.
  */
 import type * as AiError from "effect/ai/AiError"
-import type * as Response from "effect/ai/Response"
 import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import type { Answering } from "./answer.ts"
+import type { StreamPart, WholePart } from "./part.ts"
 
 /** Reads an answer to its end. */
-export const whole = (pull: Answering): Effect.Effect<Array<Response.PartEncoded>, AiError.AiError> =>
+export const whole = (pull: Answering): Effect.Effect<Array<WholePart>, AiError.AiError> =>
   Effect.suspend(() => {
     const collector = make()
-    const all: Effect.Effect<Array<Response.PartEncoded>, AiError.AiError> = Pull.matchEffect(pull, {
+    const all: Effect.Effect<Array<WholePart>, AiError.AiError> = Pull.matchEffect(pull, {
       onSuccess: (parts) => {
         parts.forEach(collector.add)
         return all
@@ -23,12 +23,12 @@ export const whole = (pull: Answering): Effect.Effect<Array<Response.PartEncoded
   })
 
 interface Collector {
-  readonly add: (part: Response.StreamPartEncoded) => void
-  readonly parts: Array<Response.PartEncoded>
+  readonly add: (part: StreamPart) => void
+  readonly parts: Array<WholePart>
 }
 
 const make = (): Collector => {
-  const parts: Array<Response.PartEncoded> = []
+  const parts: Array<WholePart> = []
   let text: Array<string> = []
   return {
     parts,

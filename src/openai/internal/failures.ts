@@ -6,6 +6,7 @@
  * through `scrub` first.
  */
 import * as AiError from "effect/ai/AiError"
+import * as ByteSize from "effect/ByteSize"
 import * as DateTime from "effect/DateTime"
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
@@ -40,10 +41,12 @@ export interface Failures {
   readonly invalidBaseUrl: () => AiError.AiError
   /** The request was not sent, or its answer did not begin. */
   readonly unreachable: (cause: unknown) => AiError.AiError
-  readonly noFirstByte: (limit: Duration.Duration) => AiError.AiError
-  readonly silent: (limit: Duration.Duration) => AiError.AiError
+  /** Limits are in milliseconds. */
+  readonly noFirstByte: (limit: number) => AiError.AiError
+  readonly silent: (limit: number) => AiError.AiError
   readonly cut: (cause: unknown) => AiError.AiError
-  readonly tooLarge: (what: string, limit: string) => AiError.AiError
+  /** The limit is in bytes. */
+  readonly tooLarge: (what: string, limit: number) => AiError.AiError
   /** The status is not a success. */
   readonly status: (answer: Answer, now: DateTime.DateTime) => AiError.AiError
   /** A success, but neither an event stream nor JSON. */
@@ -121,12 +124,16 @@ export const make = (request: Request): Failures => {
       ),
     unreachable: (cause) => network(`cannot reach ${url}: ${quote(describe(rootCause(cause)))}`, cause),
     noFirstByte: (limit) =>
-      network(`no answer began within ${Duration.format(limit)} (firstByteTimeout): the request timed out`),
+      network(
+        `no answer began within ${Duration.format(Duration.millis(limit))} (firstByteTimeout): the request timed out`
+      ),
     silent: (limit) =>
-      network(`the server sent nothing for ${Duration.format(limit)} (idleTimeout): the response timed out`),
+      network(
+        `the server sent nothing for ${Duration.format(Duration.millis(limit))} (idleTimeout): the response timed out`
+      ),
     cut: (cause) =>
       network(`connection cut before the response was complete: ${quote(describe(rootCause(cause)))}`, cause),
-    tooLarge: (what, limit) => invalidResponse(`the ${what} is larger than ${limit}`),
+    tooLarge: (what, limit) => invalidResponse(`the ${what} is larger than ${ByteSize.format(ByteSize.bytes(limit))}`),
     status(answer, now) {
       const report = readReport(Json.parse(answer.body))
       const reason = statusReason(request, baseUrl, {

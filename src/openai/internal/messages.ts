@@ -37,31 +37,48 @@ export const fromPrompt = (
   prompt: Prompt.Prompt,
   profile: ProviderProfile,
   memory: Memory
-): Result.Result<ReadonlyArray<string>, AiError.InvalidUserInputError> =>
-  Result.gen(function*() {
-    const texts: Array<string> = []
-    const lastUser = prompt.content.findLastIndex((message) => message.role === "user")
-    // The results of one turn stand together, right after their calls; images in them follow as one user message.
-    let images: Array<Prompt.FilePart> = []
-    for (const [position, message] of prompt.content.entries()) {
-      if (message.role !== "tool" && images.length > 0) {
-        texts.push(yield* showImages(images))
-        images = []
-      }
-      const replays = profile.reasoningReplay === "always" ||
-        (profile.reasoningReplay === "tool-loop" && position > lastUser)
-      const kept = replays ? memory.replaying : memory.plain
-      let written = kept.get(message)
-      if (written === undefined) {
-        written = yield* write(message, profile, replays)
-        if (written.texts.every((text) => text.length <= MAX_KEPT_CHARACTERS)) kept.set(message, written)
-      }
-      for (const text of written.texts) texts.push(text)
-      for (const image of written.images) images.push(image)
-    }
-    if (images.length > 0) texts.push(yield* showImages(images))
-    return texts
-  })
+): Result.Result<ReadonlyArray<string>, AiError.InvalidUserInputError> => {
+  const texts: Array<string> = []
+  const lastUser = prompt.content.findLastIndex((message) => message.role === "user")
+  // The results of one turn stand together, right after their calls; images in them follow as one user message.
+  let images: Array<Prompt.FilePart> = []
+  let failure: AiError.InvalidUserInputError | undefined
+  const showImages = (): void => {
+    if (images.length === 0) return
+    const shown = Result.map(Result.all(images.map(Content.file)), writeImages)
+    if (Result.isFailure(shown)) failure ??= shown.failure
+    else texts.push(shown.success)
+    images = []
+  }
+
+  for (const [position, message] of prompt.content.entries()) {
+    if (message.role !== "tool") showImages()
+    const replays = profile.reasoningReplay === "always" ||
+      (profile.reasoningReplay === "tool-loop" && position > lastUser)
+    const written = recall(message, profile, replays, replays ? memory.replaying : memory.plain)
+    if (Result.isFailure(written)) return Result.fail(written.failure)
+    for (const text of written.success.texts) texts.push(text)
+    for (const image of written.success.images) images.push(image)
+  }
+  showImages()
+  return failure === undefined ? Result.succeed(texts) : Result.fail(failure)
+}
+
+/** A message as it was written before, or now. */
+const recall = (
+  message: Prompt.Message,
+  profile: ProviderProfile,
+  replays: boolean,
+  kept: Memory["plain"]
+): Result.Result<Written, AiError.InvalidUserInputError> => {
+  const known = kept.get(message)
+  if (known !== undefined) return Result.succeed(known)
+  const written = write(message, profile, replays)
+  if (Result.isSuccess(written) && written.success.texts.every((text) => text.length <= MAX_KEPT_CHARACTERS)) {
+    kept.set(message, written.success)
+  }
+  return written
+}
 
 const NO_IMAGES: ReadonlyArray<Prompt.FilePart> = []
 
@@ -101,17 +118,11 @@ const write = (
 
 const one = (message: Json.Json): Written => ({ texts: [JSON.stringify(message)], images: NO_IMAGES })
 
-const showImages = (
-  images: ReadonlyArray<Prompt.FilePart>
-): Result.Result<string, AiError.InvalidUserInputError> =>
-  Result.map(
-    Result.all(images.map(Content.file)),
-    (shown) =>
-      JSON.stringify({
-        role: "user",
-        content: [Content.text("Images from the tool results above, in order:"), ...shown]
-      })
-  )
+const writeImages = (images: ReadonlyArray<Json.Json>): string =>
+  JSON.stringify({
+    role: "user",
+    content: [Content.text("Images from the tool results above, in order:"), ...images]
+  })
 
 /** What the provider ran by itself, and files the model made, have no place in this API and are left out. */
 const fromAssistant = (

@@ -24,7 +24,7 @@ import type { Concurrency } from "effect/Types"
 import type { Answering } from "./answer.ts"
 import * as Collect from "./collect.ts"
 import type { Request } from "./failures.ts"
-import { toPart } from "./part.ts"
+import { type StreamPart, toEncoded, toPart } from "./part.ts"
 
 export interface Provider {
   readonly codecTransformer: LanguageModel.CodecTransformer
@@ -66,10 +66,11 @@ export const make = ({ ask, codecTransformer }: Provider): Effect.Effect<Languag
       generateText: (request) =>
         ask(request, "generateText").pipe(
           Effect.flatMap(({ parts }) => Collect.whole(parts)),
+          Effect.map((parts) => parts.map(toEncoded)),
           Effect.scoped
         ),
       streamText: (request) =>
-        Stream.unwrap(Effect.map(ask(request, "streamText"), ({ parts }) => Stream.fromPull(Effect.succeed(parts))))
+        Stream.unwrap(Effect.map(ask(request, "streamText"), ({ parts }) => toStream(parts, toEncoded)))
     })
     const hasTransformer = has(yield* Effect.context(), CurrentSpanTransformer)
     const plain = shorten(checking as unknown as Plain, ask, hasTransformer)
@@ -106,11 +107,14 @@ const shorten = (checking: Plain, ask: Provider["ask"], hasTransformer: boolean)
           : Effect.gen(function*() {
             const span = yield* Effect.makeSpanScoped("LanguageModel.streamText", SPAN)
             const { parts } = yield* ask(yield* toRequest(options, span), "streamText")
-            return Stream.fromPull(Effect.succeed(Effect.map(parts, Arr.map(toPart))))
+            return toStream(parts, toPart)
           })
       ))
   }
 }
+
+const toStream = <A>(parts: Answering, shape: (part: StreamPart) => A): Stream.Stream<A, AiError.AiError> =>
+  Stream.fromPull(Effect.succeed(Effect.map(parts, Arr.map(shape))))
 
 const SPAN: SpanOptionsNoTrace = { kind: "client" }
 

@@ -58,49 +58,63 @@ export const make = (
   request: LanguageModel.ProviderOptions,
   options: Options,
   streamed: boolean
-): Result.Result<Request, AiError.AiErrorReason> =>
-  Result.gen(function*() {
-    const { memory, parameters, profile } = options
-    const format = yield* responseFormat(request.responseFormat, options)
-    const messages = yield* Messages.fromPrompt(request.prompt, profile, memory.messages)
-    const { names, text, tools } = yield* offer(request.tools, options)
-    const hasTools = tools.length > 0
-    const body = object({
-      model: JSON.stringify(options.model),
-      messages: `[${
-        (format.instruction === undefined ? messages : [system(format.instruction), ...messages]).join(",")
-      }]`,
-      stream: streamed ? "true" : undefined,
-      stream_options: streamed && profile.streamUsage ? "{\"include_usage\":true}" : undefined,
-      tools: hasTools ? text : undefined,
-      response_format: format.field,
-      ...texts({
-        tool_choice: hasTools ? toolChoice(request.toolChoice) : undefined,
-        parallel_tool_calls: hasTools && profile.parallelToolCalls ? parameters.parallelToolCalls : undefined,
-        temperature: parameters.temperature,
-        top_p: parameters.topP,
-        [profile.maxTokensField]: parameters.maxTokens,
-        stop: parameters.stop,
-        seed: parameters.seed,
-        reasoning_effort: parameters.reasoningEffort,
-        ...parameters.body
-      })
-    })
-    return { body, names }
-  })
+): Result.Result<Request, AiError.AiErrorReason> => {
+  const { memory, model, parameters, profile } = options
+  const format = responseFormat(request.responseFormat, options)
+  if (Result.isFailure(format)) return Result.fail(format.failure)
+  const messages = Messages.fromPrompt(request.prompt, profile, memory.messages)
+  if (Result.isFailure(messages)) return Result.fail(messages.failure)
+  const offered = offer(request.tools, options)
+  if (Result.isFailure(offered)) return Result.fail(offered.failure)
+
+  const { field, instruction } = format.success
+  const { names, text, tools } = offered.success
+  const body = makeBody()
+  body.set("model", model)
+  body.setText(
+    "messages",
+    `[${(instruction === undefined ? messages.success : [system(instruction), ...messages.success]).join(",")}]`
+  )
+  if (streamed) body.set("stream", true)
+  if (streamed && profile.streamUsage) body.set("stream_options", { include_usage: true })
+  if (tools.length > 0) {
+    body.setText("tools", text)
+    body.set("tool_choice", toolChoice(request.toolChoice))
+    if (profile.parallelToolCalls) body.set("parallel_tool_calls", parameters.parallelToolCalls)
+  }
+  if (field !== undefined) body.setText("response_format", field)
+  body.set("temperature", parameters.temperature)
+  body.set("top_p", parameters.topP)
+  body.set(profile.maxTokensField, parameters.maxTokens)
+  body.set("stop", parameters.stop)
+  body.set("seed", parameters.seed)
+  body.set("reasoning_effort", parameters.reasoningEffort)
+  for (const [name, value] of Object.entries(parameters.body ?? {})) body.set(name, value)
+  return Result.succeed({ body: body.toText(), names })
+}
 
 const system = (content: string): string => JSON.stringify({ role: "system", content })
 
-/** Each field as text; what JSON can't say is not said. */
-const texts = (fields: Readonly<Record<string, Json | undefined>>): Readonly<Record<string, string | undefined>> =>
-  Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]))
+interface Body {
+  /** The last value of a field counts; what JSON can't say is not said. */
+  readonly set: (name: string, value: Json | undefined) => void
+  readonly setText: (name: string, json: string) => void
+  readonly toText: () => string
+}
 
-const object = (fields: Readonly<Record<string, string | undefined>>): string =>
-  `{${
-    Object.entries(fields).filter(([, text]) => text !== undefined).map(([name, text]) =>
-      `${JSON.stringify(name)}:${text}`
-    ).join(",")
-  }}`
+const makeBody = (): Body => {
+  const fields = new Map<string, string>()
+  return {
+    set(name, value) {
+      // Its type leaves out that there may be nothing to say.
+      const json = JSON.stringify(value) as string | undefined
+      if (json === undefined) fields.delete(name)
+      else fields.set(name, json)
+    },
+    setText: (name, json) => void fields.set(name, json),
+    toText: () => `{${Array.from(fields, ([name, json]) => `${JSON.stringify(name)}:${json}`).join(",")}}`
+  }
+}
 
 // =============================================================================
 // Tools
@@ -109,22 +123,23 @@ const object = (fields: Readonly<Record<string, string | undefined>>): string =>
 const offer = (
   tools: ReadonlyArray<Tool.Any>,
   { memory, profile }: Options
-): Result.Result<Offer, AiError.AiErrorReason> =>
-  Result.gen(function*() {
-    const { last } = memory
-    if (last?.tools.length === tools.length && last.tools.every((tool, position) => tool === tools[position])) {
-      return last
-    }
-    const definitions: Array<string> = []
-    for (const tool of tools) {
-      const text = memory.definitions.get(tool) ?? (yield* definition(tool, profile))
-      memory.definitions.set(tool, text)
-      definitions.push(text)
-    }
-    const offer = { tools, names: new Set(tools.map((tool) => tool.name)), text: `[${definitions.join(",")}]` }
-    memory.last = offer
-    return offer
-  })
+): Result.Result<Offer, AiError.AiErrorReason> => {
+  const { last } = memory
+  if (last?.tools.length === tools.length && last.tools.every((tool, position) => tool === tools[position])) {
+    return Result.succeed(last)
+  }
+  const texts: Array<string> = []
+  for (const tool of tools) {
+    const text = memory.definitions.get(tool)
+    const made = text === undefined ? definition(tool, profile) : Result.succeed(text)
+    if (Result.isFailure(made)) return Result.fail(made.failure)
+    memory.definitions.set(tool, made.success)
+    texts.push(made.success)
+  }
+  const offer = { tools, names: new Set(tools.map((tool) => tool.name)), text: `[${texts.join(",")}]` }
+  memory.last = offer
+  return Result.succeed(offer)
+}
 
 const definition = (tool: Tool.Any, profile: ProviderProfile): Result.Result<string, AiError.AiErrorReason> => {
   if (Tool.isProviderDefined(tool)) {

@@ -51,11 +51,11 @@ export const resolve = (options: Options, fetch: typeof globalThis.fetch): Setti
     typeof value === "string" ? [] : [Redacted.value(value)]
   )
   const limits: Limits = {
-    firstByteTimeout: Duration.fromInputUnsafe(options.firstByteTimeout ?? "5 minutes"),
-    idleTimeout: Duration.fromInputUnsafe(options.idleTimeout ?? "2 minutes"),
-    finishGrace: Duration.fromInputUnsafe(options.finishGrace ?? "2 seconds"),
-    maxEventBytes: size(options.maxEventBytes, ByteSize.mebibytes(4)),
-    maxResponseBytes: size(options.maxResponseBytes, ByteSize.mebibytes(64))
+    firstByteTimeout: millis(options.firstByteTimeout ?? "5 minutes"),
+    idleTimeout: millis(options.idleTimeout ?? "2 minutes"),
+    finishGrace: millis(options.finishGrace ?? "2 seconds"),
+    maxEventBytes: bytes(options.maxEventBytes, ByteSize.mebibytes(4)),
+    maxResponseBytes: bytes(options.maxResponseBytes, ByteSize.mebibytes(64))
   }
 
   const secrets = [apiKey ?? "", ...secretHeaders, ...queryValues(baseUrl)].filter((text) =>
@@ -90,7 +90,7 @@ export const resolve = (options: Options, fetch: typeof globalThis.fetch): Setti
           apiKey,
           headers: Object.fromEntries(headers),
           profile,
-          timeout: Math.min(Math.ceil(Duration.toMillis(limits.firstByteTimeout)), MAX_TIMEOUT)
+          timeout: Math.min(Math.ceil(limits.firstByteTimeout), MAX_TIMEOUT)
         }).pipe(
           Effect.mapError(({ cause }) => failures.unreachable(cause)),
           Effect.tap((made) => Effect.sync(() => void (target = made)))
@@ -99,8 +99,10 @@ export const resolve = (options: Options, fetch: typeof globalThis.fetch): Setti
   }
 }
 
-const size = (input: ByteSize.Input | undefined, otherwise: ByteSize.ByteSize): ByteSize.ByteSize =>
-  input === undefined ? otherwise : ByteSize.fromInputUnsafe(input)
+const millis = (input: Duration.Input): number => Duration.toMillis(Duration.fromInputUnsafe(input))
+
+const bytes = (input: ByteSize.Input | undefined, otherwise: ByteSize.ByteSize): number =>
+  ByteSize.toNumberUnsafe(input === undefined ? otherwise : ByteSize.fromInputUnsafe(input))
 
 /** `fetch` refuses a URL with credentials, and quotes it. */
 const isBaseUrl = (text: string): boolean => {

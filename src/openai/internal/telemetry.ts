@@ -6,9 +6,9 @@
  * effect/ai's `Telemetry` derives the names of attributes from those of fields, with a regular expression for each
  * attribute of each request; here they are written out.
  */
-import type * as Response from "effect/ai/Response"
 import type { Span } from "effect/Tracer"
 import type { Parameters } from "../OpenAiModel.ts"
+import type { StreamPart } from "./part.ts"
 import type { Settings } from "./settings.ts"
 
 export const annotateRequest = (span: Span, { model, profile }: Settings, parameters: Parameters): void => {
@@ -23,7 +23,7 @@ export const annotateRequest = (span: Span, { model, profile }: Settings, parame
   annotate("gen_ai.request.seed", parameters.seed)
 }
 
-export const annotateResponse = (span: Span, parts: ReadonlyArray<Response.StreamPartEncoded>): void => {
+export const annotateResponse = (span: Span, parts: ReadonlyArray<StreamPart>): void => {
   for (const part of parts) {
     if (part.type === "response-metadata") {
       const annotate = annotator(span)

@@ -9,6 +9,7 @@
 import type * as Response from "effect/ai/Response"
 import * as Predicate from "effect/Predicate"
 import * as Json from "./json.ts"
+import type { StreamPart } from "./part.ts"
 
 /** What one element of `tool_calls` says; absent is what it leaves out, as `null` or `""` too. */
 interface Fragment {
@@ -33,9 +34,9 @@ interface Call {
 
 export interface ToolCalls {
   /** Takes one element of `tool_calls`, or a legacy `function_call`, and tells what can be told already. */
-  readonly push: (value: Json.Json, out: Array<Response.StreamPartEncoded>) => void
+  readonly push: (value: Json.Json, out: Array<StreamPart>) => void
   /** Ends all calls: tells the rest of their parameters, then the calls themselves. */
-  readonly end: (out: Array<Response.StreamPartEncoded>) => ReadonlyArray<Response.ToolCallPartEncoded>
+  readonly end: (out: Array<StreamPart>) => ReadonlyArray<Response.ToolCallPartEncoded>
   /** Whether there is arguments text that no name ever came for. */
   readonly hasNameless: () => boolean
 }
@@ -99,7 +100,7 @@ export const make = ({ declared, idPrefix }: Options): ToolCalls => {
   }
 
   /** Tells what is known of a call once its name can't change any more. */
-  const tell = (call: Call, out: Array<Response.StreamPartEncoded>): void => {
+  const tell = (call: Call, out: Array<StreamPart>): void => {
     if (call.id === undefined) out.push({ type: "tool-params-start", id: identify(call), name: call.name })
     if (call.pending === "") return
     out.push({ type: "tool-params-delta", id: identify(call), delta: call.pending })

@@ -25,11 +25,13 @@ interface Wait<A, B, E> {
 /** Limits below this are noticed this much late at worst: a fiber that sleeps shorter only keeps the processor busy. */
 const SHORTEST_SLEEP = 10
 
-/** `shortest` is the shortest limit of any wait to come: as long as that, none of them can have passed unnoticed. */
-export const make = (shortest: Duration.Duration): Effect.Effect<Watch, never, Scope.Scope> =>
+/**
+ * `shortest` is the shortest limit of any wait to come, in milliseconds: whoever sleeps no longer than that misses none.
+ */
+export const make = (shortest: number): Effect.Effect<Watch, never, Scope.Scope> =>
   Effect.gen(function*() {
     const clock = yield* Clock.Clock
-    const nap = Math.max(SHORTEST_SLEEP, Duration.toMillis(shortest))
+    const nap = Math.max(SHORTEST_SLEEP, shortest)
     let current: { readonly until: number; readonly giveUp: () => void } | undefined
 
     const look = Effect.suspend((): Effect.Effect<void> => {
