@@ -10,7 +10,6 @@
  */
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import OpenAI from "openai"
 import type { ProviderProfile } from "../ProviderProfile.ts"
 
 export interface Connection {
@@ -34,19 +33,22 @@ class TargetError extends Data.TaggedError("agcore/openai/internal/client/Target
 export const target = (connection: Connection): Effect.Effect<Target, TargetError> =>
   Effect.tryPromise({
     try: () =>
-      new OpenAI({
-        baseURL: connection.baseUrl,
-        // The SDK insists on a key; where there is none, or in another header, `Authorization` is removed below.
-        apiKey: connection.apiKey ?? "unused",
-        adminAPIKey: null,
-        organization: null,
-        project: null,
-        webhookSecret: null,
-        defaultHeaders: { ...authentication(connection), ...connection.headers },
-        logLevel: "off",
-        timeout: connection.timeout
-        // The body decides only that the content type is JSON.
-      }).buildRequest({ method: "post", path: "/chat/completions", body: {} }),
+      // Loaded with the first request: it takes as long as all of agcore and what it uses of effect.
+      import("openai").then(({ OpenAI }) =>
+        new OpenAI({
+          baseURL: connection.baseUrl,
+          // The SDK insists on a key; where there is none, or in another header, `Authorization` is removed below.
+          apiKey: connection.apiKey ?? "unused",
+          adminAPIKey: null,
+          organization: null,
+          project: null,
+          webhookSecret: null,
+          defaultHeaders: { ...authentication(connection), ...connection.headers },
+          logLevel: "off",
+          timeout: connection.timeout
+          // The body decides only that the content type is JSON.
+        }).buildRequest({ method: "post", path: "/chat/completions", body: {} })
+      ),
     catch: (cause) => new TargetError({ cause })
   }).pipe(Effect.map(({ req, url }) => ({ url, headers: Object.fromEntries(req.headers) })))
 
