@@ -170,10 +170,10 @@ const SAMPLES = {
   mistyped: exampleOf({ ...block("const a = 1\n\nconst b: string = a"), line: 400 })
 }
 
-// verifies: package.examples
 /** A compiler and the commands of a block are processes of their own, beside all other tests. */
 const COMPILER_TIMEOUT = 180_000
 
+// verifies: package.examples
 describe("examples", () => {
   const examples = named((info) => info === "ts run").map(({ block }) => exampleOf(block))
   Object.assign(globalThis, { expectEqual })

@@ -18,7 +18,14 @@ import { Spent } from "./Budget.ts"
  * @category schemas
  * @since 0.1.0
  */
-export const SavedSubmit = Schema.Struct({
+export const SavedSubmit: Schema.Struct<{
+  readonly withTools: typeof Schema.Boolean
+  readonly turns: typeof Schema.Finite
+  readonly usage: typeof Response.Usage
+  readonly invocations: Schema.$Array<typeof ToolInvocation>
+  readonly spent: Schema.optionalKey<typeof Spent>
+  readonly budgetFrom: Schema.optionalKey<typeof Spent>
+}> = Schema.Struct({
   withTools: Schema.Boolean,
   /** How often it has asked the model. */
   turns: Schema.Finite,
@@ -45,7 +52,18 @@ export interface SavedSubmit extends Schema.Schema.Type<typeof SavedSubmit> {}
  * @category schemas
  * @since 0.1.0
  */
-export const SavedCycle = Schema.Struct({
+export const SavedCycle: Schema.Struct<{
+  readonly sessionId: typeof Schema.String
+  readonly revision: typeof Schema.Finite
+  readonly turns: typeof Schema.Finite
+  readonly messages: Schema.$Array<typeof Prompt.Message>
+  readonly running: Schema.$Array<typeof Schema.Finite>
+  readonly pending: Schema.$Array<typeof Question>
+  readonly sharedState: Schema.$Record<typeof Schema.String, typeof Schema.Json>
+  readonly usage: typeof Response.Usage
+  readonly spent: Schema.optionalKey<typeof Spent>
+  readonly submit: Schema.optionalKey<typeof SavedSubmit>
+}> = Schema.Struct({
   /** The id it is found by. */
   sessionId: Schema.String,
   /** Grows by one each time it is saved; the first is 1, and 0 was never saved. */

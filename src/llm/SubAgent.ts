@@ -182,7 +182,7 @@ export const tool = <R = never>(
  * What the calls of a sub-agent wait for, where a question is a sub-agent's:
  * its own calls' questions. Empty for any other question.
  *
- * @category questions
+ * @category destructors
  * @since 0.1.0
  */
 export const questions = (question: Question.Question): Effect.Effect<ReadonlyArray<Question.Question>> =>
@@ -194,7 +194,7 @@ export const questions = (question: Question.Question): Effect.Effect<ReadonlyAr
 /**
  * Answers the question of a sub-agent: with the answers to `questions` of it.
  *
- * @category questions
+ * @category constructors
  * @since 0.1.0
  */
 export const reply = (question: Question.Question, answers: ReadonlyArray<Question.Answer>): Question.Answer =>

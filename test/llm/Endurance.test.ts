@@ -16,7 +16,8 @@ describe("endurance", () => {
       Effect.gen(function*() {
         const { cycle } = yield* makeCycle({
           tools: [succeed("look")],
-          config: { maxTurns: TURNS },
+          // Its calls are all alike.
+          config: { maxTurns: TURNS, repeatedCalls: Infinity },
           script: (_, count) => count < TURNS ? callsOf("look") : { text: "done" }
         })
         assert.strictEqual((yield* submit(cycle, "go")).turns, TURNS)

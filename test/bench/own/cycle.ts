@@ -72,7 +72,7 @@ const cycleOf = (model: Effect.Effect<LanguageModel.LanguageModel>, maxTurns: nu
   Effect.gen(function*() {
     const registry = yield* Effect.provide(ToolRegistry.make, PermissionPolicy.layerAllowAll)
     yield* Effect.orDie(registry.register(add))
-    return yield* LlmCycle.make({ maxTurns }).pipe(
+    return yield* LlmCycle.make({ maxTurns, repeatedCalls: Infinity }).pipe(
       Effect.provideService(ToolRegistry.ToolRegistry, registry),
       Effect.provideServiceEffect(LanguageModel.LanguageModel, model)
     )
