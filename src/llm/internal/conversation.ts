@@ -139,6 +139,10 @@ export const closeHistory = (conversation: Conversation): ReadonlyArray<Prompt.M
   return conversation.history.closed
 }
 
+/** Without text that was cut off while it arrived: a provider refuses to go on from its own half answer. */
+export const withoutDraft = (history: History.History): History.History =>
+  history.open === undefined || "calls" in history.open ? history : { ...history, open: undefined }
+
 /** As the application's own functions see it. */
 export const turnState = (submit: Submit, turn: number): TurnState => ({
   turn,
@@ -158,7 +162,9 @@ export const turnState = (submit: Submit, turn: number): TurnState => ({
 export const save = (conversation: Conversation, revision: number): Effect.Effect<SavedCycle> =>
   Effect.gen(function*() {
     const sharedState = yield* Ref.get(conversation.sharedState)
-    const { history, pending, running, sessionId, submit, usage } = conversation
+    const { pending, running, sessionId, submit, usage } = conversation
+    // The submit is there to be resumed, which asks again for what was cut off.
+    const history = submit === undefined ? conversation.history : withoutDraft(conversation.history)
     const spent = yield* Budget.spentOf(conversation.account)
     const spentBySubmit = submit === undefined ? undefined : yield* Budget.spentOf(submit.account)
     return {

@@ -23,7 +23,16 @@ import { type CycleEvent, TurnComplete } from "../CycleEvent.ts"
 import * as History from "../History.ts"
 import type { Answer } from "./answer.ts"
 import * as Budget from "./budget.ts"
-import { charge, type Conversation, fail, keep, type LastAnswer, type Submit, turnState } from "./conversation.ts"
+import {
+  charge,
+  type Conversation,
+  fail,
+  keep,
+  type LastAnswer,
+  type Submit,
+  turnState,
+  withoutDraft
+} from "./conversation.ts"
 import { decide, type Decision } from "./decide.ts"
 import { type End, failWith, lastAnswer, type Next, respond, rest } from "./end.ts"
 import { type Goal, judge } from "./objectAnswer.ts"
@@ -172,6 +181,8 @@ export const resume = Effect.fnUntraced(function*(
     if (byId.has(answer.questionId)) return yield* invalid(answer.questionId, "it is answered twice")
     byId.set(answer.questionId, answer)
   }
+  // What was cut off is asked again, and does not stand there twice.
+  conversation.history = withoutDraft(conversation.history)
   const tools = yield* conversation.tools.snapshot
   const calls = openCalls(conversation)
   const admissions: Array<Admission> = []
