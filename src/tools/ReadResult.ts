@@ -15,10 +15,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { cutBytes } from "../internal/text.ts"
+import { decide } from "./internal/check.ts"
 import { READER } from "./internal/spill.ts"
 import { byteLength } from "./internal/textScanner.ts"
 import * as Permission from "./Permission.ts"
-import { type Decision, deny, PermissionPolicy, type Request } from "./PermissionPolicy.ts"
+import { PermissionPolicy } from "./PermissionPolicy.ts"
 import * as ResultStore from "./ResultStore.ts"
 import type { ResultStoreError } from "./ResultStoreError.ts"
 import * as Tool from "./Tool.ts"
@@ -132,7 +133,7 @@ const makeHandler = (store: ResultStore.ResultStore | undefined, policy: Permiss
     const key = { sessionId, handle: parameters.handle }
     const { input, sizeBytes, tool } = yield* Effect.mapError(store.info(key), toToolError)
 
-    const decision = yield* ask(policy, { tool, input, sessionId, traceId, toolCallId, turn })
+    const decision = yield* decide(policy.check, { tool, input, sessionId, traceId, toolCallId, turn })
     if (decision._tag === "Deny") {
       return yield* fail(
         new PermissionDenied({ permissions: tool.permissions, explanation: `${tool.name}: ${decision.explanation}` })
@@ -164,17 +165,6 @@ const CONTEXT_BYTES = 120
 
 /** Less than this beside the head is not worth a call. */
 const MIN_ROOM_BYTES = 64
-
-// Fails closed.
-const ask = (policy: PermissionPolicy["Service"], request: Request): Effect.Effect<Decision> =>
-  Effect.catchCause(
-    Effect.suspend(() => policy.check(request)),
-    (cause) =>
-      Effect.as(
-        Effect.logError(`The policy failed to decide on a result of "${request.tool.name}"`, cause),
-        deny("the policy failed")
-      )
-  )
 
 const fail = (reason: ToolErrorReason): Effect.Effect<never, ToolError> =>
   Effect.fail(new ToolError({ toolName: NAME, reason }))

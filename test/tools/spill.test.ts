@@ -515,6 +515,26 @@ describe("the tool that reads results", () => {
       assert.strictEqual((yield* reasonOf(read({ handle }, { sessionId: "s-1" })))._tag, "PermissionDenied")
     }))
 
+  // verifies: read-result.policy
+  it.effect.each([{}, undefined, { _tag: "Maybe" }])(
+    "is closed where the policy's answer is not clear: %j",
+    (unclear) =>
+      Effect.gen(function*() {
+        let isClear = true
+        const policy = PermissionPolicy.layerCheck((request) =>
+          Effect.succeed(
+            isClear || request.tool.name === ReadResult.NAME
+              ? PermissionPolicy.allow
+              // What a policy written without types may answer.
+              : unclear as PermissionPolicy.Decision
+          )
+        )
+        const { handle, read } = yield* spilled("secret".repeat(10), { policy })
+        isClear = false
+        assert.strictEqual((yield* reasonOf(read({ handle }, { sessionId: "s-1" })))._tag, "PermissionDenied")
+      })
+  )
+
   it.effect("warns where there is nothing to read", () =>
     withLog((logged) =>
       Effect.gen(function*() {

@@ -23,6 +23,7 @@ import * as ToolSettings from "../ToolSettings.ts"
 import type { Admission, Answered, InvokeOptions } from "../ToolSnapshot.ts"
 import * as AuditRecord from "./auditRecord.ts"
 import type { Admit } from "./catalogue.ts"
+import { type Check, decide } from "./check.ts"
 import * as Questions from "./questions.ts"
 import { failedWithin, type Identity, makeRun, type Ready, reasonOf } from "./run.ts"
 import * as Telemetry from "./telemetry.ts"
@@ -190,29 +191,13 @@ const identify = (
     : Effect.succeed({ ...identity, traceId: options.traceId })
 }
 
-// Fails closed: only an explicit yes lets a call pass.
-const makeCheck = Effect.map(Policy.PermissionPolicy, (policy) => {
-  const decide = (check: Check, request: Policy.Request): Effect.Effect<Policy.Decision> =>
-    Effect.suspend(() => check(request)).pipe(
-      Effect.map((decision) => isDecision(decision) ? decision : Policy.deny("the policy's answer was not clear")),
-      Effect.catchCause((cause) =>
-        Effect.as(
-          Effect.logError(`The policy failed to decide on "${request.tool.name}"`, cause),
-          Policy.deny("the policy failed")
-        )
-      )
-    )
-  return (request: Policy.Request, restrict: Check | undefined): Effect.Effect<Policy.Decision> =>
+const makeCheck = Effect.map(
+  Policy.PermissionPolicy,
+  (policy) => (request: Policy.Request, restrict: Check | undefined): Effect.Effect<Policy.Decision> =>
     restrict === undefined
       ? decide(policy.check, request)
       : Effect.zipWith(decide(policy.check, request), decide(restrict, request), Policy.strictest)
-})
-
-type Check = (request: Policy.Request) => Effect.Effect<Policy.Decision>
-
-// Its type may promise more than it keeps.
-const isDecision = (decision: Policy.Decision): boolean =>
-  decision._tag === "Allow" || decision._tag === "Deny" || decision._tag === "Ask"
+)
 
 const notAnObject = (input: unknown): InvalidArguments =>
   new InvalidArguments({
