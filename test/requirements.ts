@@ -388,6 +388,13 @@ export const requirements: ReadonlyArray<Requirement> = [
       "a process that is killed while a call waits loses neither its question nor other results",
     "session.killed-running":
       "a process that is killed while calls run leaves a sound conversation, and none runs again",
+    "session.cut-off": "a submit that is resumed asks again for text that was cut off, and does not send it",
+    "session.sound": "a conversation stays sound over interruption, crash, reload, compaction and a store that fails",
+    "asking.sound":
+      "whatever is approved, denied, changed or left open, no denied call runs and an approved one runs once",
+    "transcript.rules": "the check of transcripts finds what providers refuse",
+    "transcript.every-request": "every request of a generated conversation is one that providers take",
+    "transcript.accepted": "what a server is sent keeps to the rules of its provider",
     "session.running-not-repeated": "a call that may have run before a restart is not run again",
     "sub-agent.answer": "a sub-agent is a tool: it is told a task, and its answer is the result",
     "sub-agent.tools": "a sub-agent is offered no tool that the turn that calls it is not",

@@ -1,101 +1,141 @@
 /*
- * Conversations whose process is killed, and gone on with in another one.
+ * Conversations whose process is killed while they wait or work, and somebody goes on with them.
  */
+import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Question } from "agcore"
-import { ScriptedModel } from "agcore/testing"
-import { Effect, type Scope } from "effect"
-import { spawn } from "node:child_process"
-import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
-import * as Path from "node:path"
-import { open } from "../fixtures/killed/conversation.ts"
-import { checkMessages, results } from "./support.ts"
+import { Effect, FileSystem } from "effect"
+import { fileURLToPath } from "node:url"
+import { CALLS, open, runs, storeIn } from "../fixtures/killed/world.ts"
+import { start } from "./processes.ts"
+import { checkMessages, drivers, results } from "./support.ts"
+import { accept, checkPrompt } from "./transcriptRules.ts"
 
-const SCRIPT = Path.resolve(import.meta.dirname, "../fixtures/killed/conversation.ts")
+const SCRIPT = fileURLToPath(new URL("../fixtures/killed/process.ts", import.meta.url))
+
+const SLOW = { timeout: 300_000 }
 
 const INTERRUPTED = "Interrupted while running: whether it took effect is unknown."
 const WAITING = "Not executed: it waits for an answer from the user."
 
-/** A directory in which a process has lived until it had said something, and was killed. */
-const killed = (mode: string, isTime: (said: string) => boolean): Effect.Effect<string, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const directory = yield* Effect.acquireRelease(
-      Effect.sync(() => Fs.mkdtempSync(Path.join(tmpdir(), "agcore-killed-"))),
-      (directory) => Effect.sync(() => Fs.rmSync(directory, { recursive: true, force: true }))
-    )
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => spawn(process.execPath, [SCRIPT, directory, mode], { stdio: ["ignore", "pipe", "inherit"] })),
-      (child) => Effect.sync(() => child.kill("SIGKILL"))
-    )
-    const ended = new Promise((resolve) => child.once("close", resolve))
-    yield* Effect.callback<void>((resume) => {
-      let said = ""
-      child.stdout.on("data", (chunk) => {
-        said += String(chunk)
-        if (isTime(said)) resume(Effect.void)
-      })
-      child.once("close", () => resume(Effect.die(new Error(`it ended by itself, after ${said}`))))
-    })
-    child.kill("SIGKILL")
-    yield* Effect.promise(() => ended)
-    return directory
-  })
+/** Starts a process, and kills it when it has said what it was started for. */
+const kill = Effect.fnUntraced(function*(mode: string, test: (lines: ReadonlyArray<string>) => boolean) {
+  const directory = yield* Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
+  const process = yield* start(SCRIPT, mode, directory)
+  yield* process.says(test)
+  yield* process.kill
+  return directory
+})
 
-const runsOf = (directory: string): ReadonlyArray<string> =>
-  Fs.readFileSync(`${directory}/ran`, "utf8").trim().split("\n").toSorted()
+/** Somebody else opens the conversation. */
+const reopen = (directory: string) => Effect.provide(open(directory, {}), storeIn(directory))
 
-const TIMEOUT = 120_000
+const resultsOf = (cycle: Effect.Success<ReturnType<typeof reopen>>["cycle"]) =>
+  Effect.map(cycle.messages, (messages) => results(messages).map(({ result }) => result))
 
-describe("a process that is killed", () => {
-  for (
-    const [mode, what, isTime] of [
-      ["suspended", "while its conversation rests with a question", (said: string) => said.includes("rest")],
-      [
-        "asking",
-        "while an approver is asked",
-        (said: string) => said.includes("asked") && said.includes("done quick")
-      ]
-    ] as const
-  ) {
-    // verifies: session.killed-waiting
-    it.live(`${what} loses neither the question nor the results`, () =>
+const count = (directory: string, name: string) => runs(directory).filter((run) => run === name).length
+
+const WAYS: Record<string, (lines: ReadonlyArray<string>) => boolean> = {
+  // The question and the result of the other call are saved.
+  asked: (lines) =>
+    lines.includes("asked") && lines.indexOf("quick runs") > 0 &&
+    lines.lastIndexOf("saved, 0 running") > lines.indexOf("saved, 1 running"),
+  suspended: (lines) => lines.includes("awaiting-input")
+}
+
+describe("a process that is killed while it waits for an approval", SLOW, () => {
+  for (const [mode, isThere] of Object.entries(WAYS)) {
+    for (const driver of drivers) {
+      // verifies: session.killed-waiting
+      it.live(`(${mode}) leaves its question, and ${driver.name} goes on with the answer`, () =>
+        Effect.gen(function*() {
+          const directory = yield* kill(mode, isThere)
+          const { cycle, requests } = yield* reopen(directory)
+          checkMessages(yield* cycle.messages)
+          assert.deepStrictEqual(yield* resultsOf(cycle), ["quick is done", WAITING])
+          assert.deepStrictEqual(runs(directory), ["quick"])
+          const pending = yield* cycle.pending
+          assert.deepStrictEqual(pending.map(({ toolName }) => toolName), ["pay"])
+          const done = yield* driver.resume(cycle, pending.map((question) => Question.approve(question)))
+          assert.strictEqual(done.text, "all is done")
+          assert.deepStrictEqual(runs(directory), ["quick", "pay"])
+          checkMessages(yield* cycle.messages)
+          for (const { prompt } of yield* requests) accept(checkPrompt(prompt.content))
+        }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+    }
+
+    it.live(`(${mode}) leaves a call that does not run when the answer is no`, () =>
       Effect.gen(function*() {
-        const directory = yield* killed(mode, isTime)
-        const script = [ScriptedModel.text("Thanks.")]
-        // It may have been killed before the last save: then the call that was done is one that may have run.
-        const before = yield* open(directory, script)
-        checkMessages(yield* before.messages)
-        const pending = yield* before.pending
-        assert.deepStrictEqual(pending.map(({ toolName }) => toolName), ["pay"])
-        assert.deepStrictEqual(results(yield* before.messages)[1]?.result, WAITING)
-        if (mode === "suspended") assert.strictEqual(results(yield* before.messages)[0]?.result, "quick is done")
-
-        const response = yield* before.resume(pending.map((question) => Question.approve(question)))
-        assert.strictEqual(response.text, "Thanks.")
-        assert.deepStrictEqual(runsOf(directory), ["pay", "quick"])
-        const after = yield* open(directory, script)
-        assert.deepStrictEqual(yield* after.pending, [])
-        assert.strictEqual(results(yield* after.messages)[1]?.result, "paid")
-        checkMessages(yield* after.messages)
-      }), TIMEOUT)
+        const directory = yield* kill(mode, isThere)
+        const { cycle } = yield* reopen(directory)
+        const pending = yield* cycle.pending
+        yield* cycle.resume(pending.map((question) => Question.deny(question, "too dear")))
+        assert.deepStrictEqual(yield* resultsOf(cycle), ["quick is done", "Error: not approved: too dear"])
+        assert.strictEqual(count(directory, "pay"), 0)
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
   }
 
-  // verifies: session.killed-running
-  it.live("while a batch runs keeps what was done, and runs nothing of it again", () =>
+  it.live("is followed by another process, which goes on once", () =>
     Effect.gen(function*() {
-      const directory = yield* killed("running", (said) => said.includes("done quick"))
-      const script = [ScriptedModel.text("I see.")]
-      const cycle = yield* open(directory, script, { slow: Effect.succeed("slow is done") })
-      checkMessages(yield* cycle.messages)
-      const [quick, slow, next, pay] = results(yield* cycle.messages).map(({ result }) => result)
-      assert.include(["quick is done", INTERRUPTED], quick)
-      assert.deepStrictEqual([slow, next, pay], [INTERRUPTED, INTERRUPTED, WAITING])
+      const directory = yield* kill("suspended", WAYS["suspended"]!)
+      const next = yield* start(SCRIPT, "resume", directory)
+      yield* next.ended
+      assert.deepStrictEqual(next.lines(), ["pay runs", "all is done"])
+      assert.deepStrictEqual(runs(directory), ["quick", "pay"])
+      const { cycle } = yield* reopen(directory)
+      assert.deepStrictEqual(yield* cycle.pending, [])
+      assert.deepStrictEqual(yield* resultsOf(cycle), ["quick is done", "pay is done"])
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+})
 
-      const [question] = yield* cycle.pending
-      const response = yield* cycle.resume([Question.deny(question!, "too late")])
-      assert.strictEqual(response.text, "I see.")
-      assert.deepStrictEqual(runsOf(directory), ["quick", "slow"])
-      checkMessages(yield* cycle.messages)
-    }), TIMEOUT)
+describe("a process that is killed while a batch runs", SLOW, () => {
+  /** Two have ended, two run, one has not begun, two wait; and all of that is saved. */
+  const isAmid = (lines: ReadonlyArray<string>) =>
+    lines.filter((line) => line === "stuck runs").length === 2 && lines.includes("saved, 3 running")
+
+  for (const driver of drivers) {
+    // verifies: session.killed-running
+    it.live(`leaves results, runs nothing again, and ${driver.name} goes on with the answers`, () =>
+      Effect.gen(function*() {
+        const directory = yield* kill("batch", isAmid)
+        assert.sameMembers([...runs(directory)], ["quick", "quick", "stuck", "stuck"])
+        const { cycle, requests } = yield* reopen(directory)
+        checkMessages(yield* cycle.messages)
+        const found = yield* resultsOf(cycle)
+        const ended = ["quick is done", "quick is done", INTERRUPTED, INTERRUPTED, INTERRUPTED]
+        assert.deepStrictEqual(found, [...ended, WAITING, WAITING])
+        const [pay, ship, ...others] = yield* cycle.pending
+        assert.deepStrictEqual([pay?.toolName, ship?.toolName, others.length], ["pay", "ship", 0])
+
+        const still = yield* driver.resume(cycle, [Question.deny(ship!, "not yet")])
+        assert.strictEqual(still.reason, "awaiting-input")
+        const done = yield* driver.resume(cycle, [Question.approve(pay!)])
+        assert.strictEqual(done.text, "all is done")
+        assert.deepStrictEqual(yield* resultsOf(cycle), [...ended, "pay is done", "Error: not approved: not yet"])
+        assert.sameMembers([...runs(directory)], ["quick", "quick", "stuck", "stuck", "pay"])
+        checkMessages(yield* cycle.messages)
+        for (const { prompt } of yield* requests) accept(checkPrompt(prompt.content))
+        assert.strictEqual(results(yield* cycle.messages).length, CALLS.length)
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+  }
+
+  it.live("at whatever it says, leaves what another process goes on with, and nothing runs twice", () =>
+    Effect.forEach(
+      Array.from({ length: 8 }, (_, index) => index + 1),
+      (said) =>
+        Effect.gen(function*() {
+          const directory = yield* kill("batch", (lines) => lines.length >= said || isAmid(lines))
+          const { cycle, requests } = yield* reopen(directory)
+          checkMessages(yield* cycle.messages)
+          const before = [...runs(directory)]
+          // Killed before the calls were kept, it has asked for none, and the model is asked again.
+          const pending = yield* cycle.pending
+          const { text } = yield* cycle.resume(pending.map((question) => Question.approve(question)))
+          assert.strictEqual(text, "all is done")
+          assert.sameMembers([...runs(directory)], [...before, ...pending.map(({ toolName }) => toolName)])
+          checkMessages(yield* cycle.messages)
+          for (const { prompt } of yield* requests) accept(checkPrompt(prompt.content))
+        }).pipe(Effect.scoped),
+      { concurrency: 2, discard: true }
+    ).pipe(Effect.provide(NodeServices.layer)))
 })
