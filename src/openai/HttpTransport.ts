@@ -19,7 +19,20 @@ export interface Request {
   readonly url: string
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  /** Follow each other without anything between them. */
+  readonly body: ReadonlyArray<BodyPart>
+}
+
+/**
+ * A part of a body. What is the same in many requests, such as the definitions of tools, is the same object in all of
+ * them, so that what is made of it can be kept.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface BodyPart {
+  /** Sent in UTF-8. */
+  readonly text: string
 }
 
 /**
@@ -100,8 +113,10 @@ export interface NodeModule {
 export interface NodeRequest {
   /** Listens for what goes wrong. */
   readonly on: (event: "error", listener: (cause: Error) => void) => unknown
-  /** Sends the body. */
-  readonly end: (body: Uint8Array) => unknown
+  /** Sends a part of the body. */
+  readonly write: (part: Uint8Array) => unknown
+  /** The body has been sent. */
+  readonly end: () => unknown
   /** Closes the connection. */
   readonly destroy: () => unknown
 }
@@ -147,7 +162,7 @@ export const fromFetch = (fetch: typeof globalThis.fetch): HttpTransport => (req
     fetch(request.url, {
       method: "POST",
       headers: new Headers(request.headers),
-      body: request.body,
+      body: request.body.map(({ text }) => text).join(""),
       // Following one would carry the key to another server.
       redirect: "manual",
       signal: controller.signal

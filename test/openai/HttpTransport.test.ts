@@ -3,8 +3,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { HttpTransport, OpenAiModel } from "agcore/openai"
-import { Duration, Effect, Fiber, Redacted, Stream } from "effect"
-import { LanguageModel } from "effect/ai"
+import { Duration, Effect, Fiber, Redacted, Schema, Stream } from "effect"
+import { LanguageModel, Tool, Toolkit } from "effect/ai"
 import * as http from "node:http"
 import * as https from "node:https"
 import type { AddressInfo } from "node:net"
@@ -61,6 +61,30 @@ describe.each(transports)("$name", ({ transport }) => {
       assert.strictEqual(headers.authorization, "Bearer sk-0123456789")
       assert.match(headers["user-agent"] ?? "", /^OpenAI/)
       assert.strictEqual(headers["content-length"], String(Buffer.byteLength(JSON.stringify(body))))
+    }))
+
+  it.effect("sends many tools, again and again", () =>
+    Effect.gen(function*() {
+      const { baseUrl, received } = yield* serve(json({ choices: [{ message: { content: "hi" } }] }))
+      const many = Array.from({ length: 300 }, (_, position) =>
+        Tool.make(`tool_${position}`, {
+          description: `Größe ${position}`,
+          parameters: Schema.Struct({ x: Schema.Finite })
+        }))
+      const model = yield* OpenAiModel.make({ model: "m", baseUrl, transport })
+      for (const offered of [many, many, many.slice(1)]) {
+        yield* model.generateText({
+          prompt: "hello",
+          toolkit: Toolkit.make(...offered),
+          disableToolCallResolution: true,
+          toolCallValidation: "deferred"
+        })
+        const { body } = yield* received
+        assert.deepStrictEqual(
+          body["tools"].map(({ function: { description, name } }: any) => [name, description]),
+          offered.map(({ description, name }) => [name, description])
+        )
+      }
     }))
 
   it.effect("reads a large answer as fast as it is taken", () =>

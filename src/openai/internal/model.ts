@@ -124,6 +124,17 @@ const hasApproval = ({ content, role }: Prompt.Message): boolean =>
   (role === "assistant" || role === "tool") &&
   content.some(({ type }) => type === "tool-approval-request" || type === "tool-approval-response")
 
+const NO_TOOLS: ReadonlyArray<Tool.Any> = []
+
+/** The tools of toolkits. A registry offers the same toolkit until it changes, and so the request gets the same list. */
+const lists = new WeakMap<Tools, ReadonlyArray<Tool.Any>>()
+
+const list = (toolkit: Tools): ReadonlyArray<Tool.Any> => {
+  const all = lists.get(toolkit) ?? Object.values(toolkit.tools)
+  lists.set(toolkit, all)
+  return all
+}
+
 /** What effect/ai makes of the options of a request, and says of them in its span. */
 const toRequest = (
   { concurrency = "unbounded", prompt, toolChoice = "auto", toolkit }: Options,
@@ -133,7 +144,7 @@ const toRequest = (
     span.attribute("gen_ai.output.type", "text")
     span.attribute("effect.ai.tool_choice", typeof toolChoice === "string" ? toolChoice : JSON.stringify(toolChoice))
     span.attribute("effect.ai.concurrency", concurrency)
-    const all = Object.values(toolkit?.tools ?? {})
+    const all = toolkit === undefined ? NO_TOOLS : list(toolkit)
     const tools = typeof toolChoice === "object" && "oneOf" in toolChoice
       ? all.filter((tool) => toolChoice.oneOf.includes(tool.name))
       : all

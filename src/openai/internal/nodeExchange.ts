@@ -4,25 +4,48 @@
  * Its parser tells of each chunk of a body in a callback, all chunks of one read of the socket in a row. They are
  * gathered until whoever reads gets its turn, so what arrived together is read together.
  */
-import type { Exchange, Head, HttpTransport, NodeModules, NodeResponse } from "../HttpTransport.ts"
+import type {
+  BodyPart,
+  Exchange,
+  Head,
+  HttpTransport,
+  NodeModule,
+  NodeModules,
+  NodeResponse,
+  Request
+} from "../HttpTransport.ts"
 
 /** What may wait to be read before the socket has to wait too, in bytes. */
 const MAX_WAITING = 256 * 1024
 
+/** What is longer, in characters, and is the same in many requests is kept in bytes; short texts are encoded as fast. */
+const MIN_KEPT_LENGTH = 16 * 1024
+
 const encoder = new TextEncoder()
 
-export const open = ({ http, https }: NodeModules): HttpTransport => (request) => {
+export const open = ({ http, https }: NodeModules): HttpTransport => {
+  const kept = new WeakMap<BodyPart, Uint8Array>()
+  const encode = (part: BodyPart): Uint8Array => {
+    if (part.text.length < MIN_KEPT_LENGTH) return encoder.encode(part.text)
+    const bytes = kept.get(part) ?? encoder.encode(part.text)
+    kept.set(part, bytes)
+    return bytes
+  }
+  return (request) => send(request, request.body.map(encode), request.url.startsWith("https:") ? https : http)
+}
+
+const send = (request: Request, body: ReadonlyArray<Uint8Array>, module: NodeModule): Exchange => {
   const head = Promise.withResolvers<Head>()
   const inbox = makeInbox()
   let response: NodeResponse | undefined
   let isGivenUp = false
 
-  const body = encoder.encode(request.body)
-  const sent = (request.url.startsWith("https:") ? https : http).request(
+  const length = body.reduce((sum, { byteLength }) => sum + byteLength, 0)
+  const sent = module.request(
     request.url,
     {
       method: "POST",
-      headers: { ...request.headers, "accept-encoding": "identity", "content-length": body.byteLength }
+      headers: { ...request.headers, "accept-encoding": "identity", "content-length": length }
     },
     (incoming) => {
       response = incoming
@@ -47,7 +70,8 @@ export const open = ({ http, https }: NodeModules): HttpTransport => (request) =
     head.reject(cause)
     inbox.fail(cause)
   })
-  sent.end(body)
+  for (const part of body) sent.write(part)
+  sent.end()
 
   return {
     head: head.promise,
@@ -61,7 +85,7 @@ export const open = ({ http, https }: NodeModules): HttpTransport => (request) =
       if (response?.complete === true) response.resume()
       else sent.destroy()
     }
-  } satisfies Exchange
+  }
 }
 
 interface Inbox {

@@ -7,6 +7,7 @@ import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Tool from "effect/ai/Tool"
 import * as Result from "effect/Result"
 import { messageOf } from "../../internal/text.ts"
+import type { BodyPart } from "../HttpTransport.ts"
 import type { Parameters } from "../OpenAiModel.ts"
 import type { ProviderProfile } from "../ProviderProfile.ts"
 import type { Json } from "./json.ts"
@@ -30,12 +31,10 @@ export interface Memory {
   last: Offer | undefined
 }
 
-/** Tools as they are offered. */
-interface Offer {
+/** Tools as they are offered: `text` is a JSON array. */
+interface Offer extends BodyPart {
   readonly tools: ReadonlyArray<Tool.Any>
   readonly names: ReadonlySet<string>
-  /** A JSON array. */
-  readonly text: string
 }
 
 export const makeMemory = (): Memory => ({
@@ -45,7 +44,7 @@ export const makeMemory = (): Memory => ({
 })
 
 export interface Request {
-  readonly body: string
+  readonly body: ReadonlyArray<BodyPart>
   /** The tools that are offered. */
   readonly names: ReadonlySet<string>
 }
@@ -68,21 +67,20 @@ export const make = (
   if (Result.isFailure(offered)) return Result.fail(offered.failure)
 
   const { field, instruction } = format.success
-  const { names, text, tools } = offered.success
   const body = makeBody()
   body.set("model", model)
-  body.setText(
+  body.setJson(
     "messages",
     `[${(instruction === undefined ? messages.success : [system(instruction), ...messages.success]).join(",")}]`
   )
   if (streamed) body.set("stream", true)
   if (streamed && profile.streamUsage) body.set("stream_options", { include_usage: true })
-  if (tools.length > 0) {
-    body.setText("tools", text)
+  if (request.tools.length > 0) {
+    body.setJson("tools", offered.success)
     body.set("tool_choice", toolChoice(request.toolChoice))
     if (profile.parallelToolCalls) body.set("parallel_tool_calls", parameters.parallelToolCalls)
   }
-  if (field !== undefined) body.setText("response_format", field)
+  if (field !== undefined) body.setJson("response_format", field)
   body.set("temperature", parameters.temperature)
   body.set("top_p", parameters.topP)
   body.set(profile.maxTokensField, parameters.maxTokens)
@@ -90,7 +88,7 @@ export const make = (
   body.set("seed", parameters.seed)
   body.set("reasoning_effort", parameters.reasoningEffort)
   for (const [name, value] of Object.entries(parameters.body ?? {})) body.set(name, value)
-  return Result.succeed({ body: body.toText(), names })
+  return Result.succeed({ body: body.toParts(), names: offered.success.names })
 }
 
 const system = (content: string): string => JSON.stringify({ role: "system", content })
@@ -98,12 +96,12 @@ const system = (content: string): string => JSON.stringify({ role: "system", con
 interface Body {
   /** The last value of a field counts; what JSON can't say is not said. */
   readonly set: (name: string, value: Json | undefined) => void
-  readonly setText: (name: string, json: string) => void
-  readonly toText: () => string
+  readonly setJson: (name: string, json: string | BodyPart) => void
+  readonly toParts: () => ReadonlyArray<BodyPart>
 }
 
 const makeBody = (): Body => {
-  const fields = new Map<string, string>()
+  const fields = new Map<string, string | BodyPart>()
   return {
     set(name, value) {
       // Its type leaves out that there may be nothing to say.
@@ -111,8 +109,24 @@ const makeBody = (): Body => {
       if (json === undefined) fields.delete(name)
       else fields.set(name, json)
     },
-    setText: (name, json) => void fields.set(name, json),
-    toText: () => `{${Array.from(fields, ([name, json]) => `${JSON.stringify(name)}:${json}`).join(",")}}`
+    setJson: (name, json) => void fields.set(name, json),
+    toParts() {
+      const parts: Array<BodyPart> = []
+      let text = "{"
+      let separator = ""
+      for (const [name, json] of fields) {
+        text += `${separator}${JSON.stringify(name)}:`
+        separator = ","
+        if (typeof json === "string") {
+          text += json
+        } else {
+          parts.push({ text }, json)
+          text = ""
+        }
+      }
+      parts.push({ text: `${text}}` })
+      return parts
+    }
   }
 }
 
@@ -125,6 +139,7 @@ const offer = (
   { memory, profile }: Options
 ): Result.Result<Offer, AiError.AiErrorReason> => {
   const { last } = memory
+  if (last?.tools === tools) return Result.succeed(last)
   if (last?.tools.length === tools.length && last.tools.every((tool, position) => tool === tools[position])) {
     return Result.succeed(last)
   }
