@@ -2,16 +2,7 @@
  * What a submit does, whichever loop takes its turns.
  */
 import { assert, describe, it } from "@effect/vitest"
-import {
-  CycleConfig,
-  LlmCycle,
-  PermissionPolicy,
-  Tool,
-  ToolContext,
-  ToolError,
-  ToolOutput,
-  ToolRegistry
-} from "agcore"
+import { CycleConfig, LlmCycle, PermissionPolicy, Tool, ToolContext, ToolError, ToolOutput, ToolRegistry } from "agcore"
 import { ScriptedModel } from "agcore/testing"
 import { Context, Deferred, Duration, Effect, Fiber, Ref, Schedule, Schema } from "effect"
 import { LanguageModel, Prompt } from "effect/ai"
