@@ -5,7 +5,7 @@ import * as Response from "effect/ai/Response"
 import * as DateTime from "effect/DateTime"
 
 /** effect/ai's encoded form, save that a time is not written yet. */
-export type Made<Part> = Part extends { readonly type: "response-metadata" } ? MadeMetadata : Part
+type Made<Part> = Part extends { readonly type: "response-metadata" } ? MadeMetadata : Part
 
 interface MadeMetadata {
   readonly type: "response-metadata"
