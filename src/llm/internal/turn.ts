@@ -331,7 +331,7 @@ const towards = Effect.fnUntraced(function*(
       tell(true, `Error: invalid arguments: ${issue}`)
       const failing = (reason: CycleErrorReason): Verdict => ({
         admissions: [],
-        next: () => ({ _tag: "Fail", error: fail(submit, reason) })
+        next: () => failWith(submit, reason)
       })
       if (decision._tag === "Fail") return failing(decision.reason)
       if (submit.turns >= submit.maxTurns) return failing(new MaxTurnsExceeded({ maxTurns: submit.maxTurns }))
@@ -352,7 +352,7 @@ const weigh = (
   admissions: ReadonlyArray<Admission>
 ): Verdict => {
   const { config, errorPolicy } = submit.conversation
-  const failing = (reason: CycleErrorReason) => (): Next => ({ _tag: "Fail", error: fail(submit, reason) })
+  const failing = (reason: CycleErrorReason) => (): Next => failWith(submit, reason)
 
   const fatal = findFatal(errorPolicy, admissions.flatMap((it) => it._tag === "Rejected" ? [it.invocation] : []))
   if (fatal !== undefined) {
