@@ -285,6 +285,8 @@ describe("errors", () => {
       | "ExecutionFailed"
       | "InvalidArguments"
       | "PermissionDenied"
+      | "ApprovalDenied"
+      | "AwaitingAnswer"
       | "TimedOut"
       | "NotExecuted"
       | "McpError"
@@ -297,7 +299,7 @@ describe("errors", () => {
       "DuplicateName" | "InvalidName" | "InvalidSchema"
     >()
     expect<ToolError.NotExecuted["why"]>().type.toBe<
-      "incomplete" | "sibling" | "turnLimit" | "budget" | "interrupted" | "busy"
+      "incomplete" | "sibling" | "turnLimit" | "budget" | "interrupted" | "busy" | "unsaved" | "unaudited"
     >()
   })
 
