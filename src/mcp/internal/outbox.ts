@@ -1,9 +1,9 @@
 /**
  * Messages on their way to a server that reads them from a byte stream.
  *
- * What is offered within one turn of the event loop leaves as one buffer. The queue is bounded: a message that finds no
- * room is refused, and `wait` tells when to try again. One message larger than the whole queue still passes when the queue
- * is empty, so that nothing waits for ever.
+ * What is offered within one turn of the event loop leaves as one buffer: each write of its own is a system call, which costs
+ * more than all else that is done for a small message. The queue is bounded: a message that finds no room is refused, and `put`
+ * waits for it. One message larger than the whole queue still passes when the queue is empty, so that nothing waits for ever.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,13 @@ export const makeOutbox = (maxQueued: number): Outbox => {
   let lines: Array<string> = []
   // UTF-16 units: exact enough for a bound on memory, and free.
   let queued = 0
+  let leaving = false
   let ended = false
+
+  const leave = (): void => {
+    leaving = false
+    ready.openUnsafe()
+  }
 
   const push = (line: string): boolean => {
     if (ended) return true
@@ -40,7 +46,11 @@ export const makeOutbox = (maxQueued: number): Outbox => {
     }
     lines.push(line)
     queued += line.length
-    ready.openUnsafe()
+    if (!leaving) {
+      leaving = true
+      // After the answers that came together were handed out: whoever waited for them sends what is next.
+      queueMicrotask(leave)
+    }
     return true
   }
 
