@@ -2,9 +2,11 @@
  * Cuts a byte stream into lines.
  *
  * Only LF ends a line (a CR before it is white space to JSON, U+2028 is an ordinary character), bytes are decoded when a
- * line is complete, so a character may be split anywhere, and every byte is looked at once. A line over the limit is
- * passed over up to its end; its beginning and its end tell which request it would have answered.
+ * line is complete, so a character may be split anywhere, and every byte is looked at once. Lines that come whole in one
+ * chunk are decoded together: for small messages, that costs most. A line over the limit is passed over up to its end; its
+ * beginning and its end tell which request it would have answered.
  */
+import { concat } from "./bytes.ts"
 
 const LF = 0x0a
 
@@ -26,28 +28,18 @@ export interface LineReader {
 }
 
 export const makeLineReader = (max: number, handlers: LineHandlers): LineReader => {
-  // Strips a byte order mark at the start of a line and never throws.
-  const decoder = new TextDecoder("utf-8")
+  // Never throws. Each line may begin with a byte order mark, so the mark is taken away there.
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   let parts: Array<Uint8Array> = []
   let size = 0
   let overflow: "settled" | "open" | undefined
-
-  const join = (chunks: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
-    const all = new Uint8Array(length)
-    let at = 0
-    for (const chunk of chunks) {
-      all.set(chunk, at)
-      at += chunk.length
-    }
-    return all
-  }
 
   const push = (bytes: Uint8Array): void => {
     if (bytes.length === 0) return
     size += bytes.length
     parts.push(bytes)
     if (size <= max) return
-    overflow ??= handlers.overflowing(decoder.decode(join(parts, size).subarray(0, EDGE))) ? "settled" : "open"
+    overflow ??= handlers.overflowing(decoder.decode(concat(parts, size).subarray(0, EDGE))) ? "settled" : "open"
     // Only the last bytes are needed from here on.
     let kept = 0
     let first = parts.length
@@ -55,14 +47,16 @@ export const makeLineReader = (max: number, handlers: LineHandlers): LineReader 
     parts = parts.slice(first)
   }
 
+  const line = (text: string): void => {
+    if (text.trim() !== "") handlers.line(text.startsWith("\ufeff") ? text.slice(1) : text)
+  }
+
   const finish = (): void => {
     if (overflow !== undefined) {
       const length = parts.reduce((sum, part) => sum + part.length, 0)
-      if (overflow === "open") handlers.oversized(decoder.decode(join(parts, length).subarray(-EDGE)))
+      if (overflow === "open") handlers.oversized(decoder.decode(concat(parts, length).subarray(-EDGE)))
     } else if (size > 0) {
-      const only = parts.length === 1 ? parts[0] : undefined
-      const text = decoder.decode(only ?? join(parts, size))
-      if (text.trim() !== "") handlers.line(text)
+      line(decoder.decode(concat(parts, size)))
     }
     parts = []
     size = 0
@@ -71,13 +65,19 @@ export const makeLineReader = (max: number, handlers: LineHandlers): LineReader 
 
   return {
     feed(chunk) {
+      const last = chunk.lastIndexOf(LF)
       let start = 0
-      while (true) {
-        const end = chunk.indexOf(LF, start)
-        if (end === -1) break
-        push(chunk.subarray(start, end))
-        finish()
-        start = end + 1
+      while (start <= last) {
+        if (size === 0 && last - start <= max) {
+          // LF is no part of any other character.
+          decoder.decode(chunk.subarray(start, last)).split("\n").forEach(line)
+          start = last + 1
+        } else {
+          const end = chunk.indexOf(LF, start)
+          push(chunk.subarray(start, end))
+          finish()
+          start = end + 1
+        }
       }
       push(chunk.subarray(start))
     },

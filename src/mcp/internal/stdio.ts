@@ -20,6 +20,7 @@ import * as Stream from "effect/Stream"
 import { secretArguments } from "../../internal/secretArguments.ts"
 import { shown } from "../../internal/shown.ts"
 import { McpError, ProcessExited, SpawnFailed } from "../McpError.ts"
+import { concat } from "./bytes.ts"
 import { inherited } from "./environment.ts"
 import { MAX_QUEUED_BYTES, STDERR_TAIL_BYTES } from "./limits.ts"
 import { idAtEnd, idAtStart, type LineReader, makeLineReader, parseLine } from "./lines.ts"
@@ -214,12 +215,7 @@ const makeTail = (max: number): { readonly add: (chunk: Uint8Array) => void; rea
       while (chunks[0] !== undefined && size - chunks[0].length >= max) size -= chunks.shift()?.length ?? 0
     },
     text() {
-      const bytes = new Uint8Array(size)
-      let at = 0
-      for (const chunk of chunks) {
-        bytes.set(chunk, at)
-        at += chunk.length
-      }
+      const bytes = concat(chunks, size)
       chunks = [bytes]
       const text = decoder.decode(bytes.subarray(-max))
       // The cut may fall inside a character, or inside a secret, which would not be known any more.
