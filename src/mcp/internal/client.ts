@@ -14,7 +14,7 @@ import { makeAnswers } from "./answers.ts"
 import { type Connection, makeConnection, type RequestOptions } from "./connection.ts"
 import { decodeCompletion, decodePromptResult, decodeResourceResult } from "./decodeContent.ts"
 import { decodeNotification, makeDiagnostics, makeEvents } from "./events.ts"
-import { completeResult, requestWithInput } from "./inputRequired.ts"
+import { completeResult, makeRequestWithInput } from "./inputRequired.ts"
 import type { JsonObject } from "./jsonrpc.ts"
 import { isUnknownMethod, type Listener, makeListener } from "./listen.ts"
 import { type Lists, makeLists } from "./lists.ts"
@@ -121,12 +121,9 @@ const connect: (
       (result) => completeResult(method, connection.agreement().era, result, fail)
     )
 
-  const requestAnswering = (
-    method: string,
-    params: JsonObject,
-    options: RequestOptions
-  ): Effect.Effect<JsonObject, McpError> =>
-    urlRequired.retry(requestWithInput(connection, answers, fail, method, params, options))
+  const requestWithInput = makeRequestWithInput(connection, answers, fail)
+  const requestAnswering: typeof requestWithInput = (method, params, options) =>
+    urlRequired.retry(requestWithInput(method, params, options))
 
   const legacySubscribe = (method: string, uri: string): Effect.Effect<unknown, McpError> =>
     request(method, { uri }, { timeoutMillis: Math.min(timeoutMillis, SUBSCRIBE_MILLIS) })

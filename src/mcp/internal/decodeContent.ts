@@ -51,10 +51,12 @@ export const decodeBlocks = (value: unknown, report: Report): ReadonlyArray<Cont
   if (value === undefined || value === null) return []
   if (typeof value === "string") return [{ type: "text", text: value, raw: { type: "text", text: value } }]
   const items: ReadonlyArray<unknown> = Array.isArray(value) ? value : [value]
-  return items.flatMap((item) => {
+  const blocks: Array<ContentBlock> = []
+  for (const item of items) {
     const block = isObject(item) ? decodeBlock(item, report) : broken("a content block", report)
-    return block === undefined ? [] : [block]
-  })
+    if (block !== undefined) blocks.push(block)
+  }
+  return blocks
 }
 
 export const decodeToolResult = (raw: JsonObject, report: Report): ToolResult => ({

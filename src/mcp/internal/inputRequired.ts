@@ -15,6 +15,12 @@ import { MAX_INPUT_ROUNDS, MAX_SERVER_REQUESTS } from "./limits.ts"
 
 type Fail = (reason: McpErrorReason) => McpError
 
+type RequestWithInput = (
+  method: string,
+  params: JsonObject,
+  options: RequestOptions
+) => Effect.Effect<JsonObject, McpError>
+
 /** The result of a request that must be complete. */
 export const completeResult = (
   method: string,
@@ -34,25 +40,32 @@ export const completeResult = (
 const invalid = (method: string, detail: string, answer: unknown, fail: Fail): Effect.Effect<never, McpError> =>
   Effect.fail(fail(new InvalidAnswer({ method, detail, answer })))
 
-export const requestWithInput = (
-  connection: Connection,
-  answers: Answers,
-  fail: Fail,
-  method: string,
-  params: JsonObject,
-  options: RequestOptions
-): Effect.Effect<JsonObject, McpError> => {
-  const round = (params: JsonObject, rounds: number): Effect.Effect<JsonObject, McpError> =>
-    Effect.flatMap(connection.request(method, params, options), (result) => {
-      const { era } = connection.agreement()
-      return era === "modern" && isObject(result) && result["resultType"] === "input_required"
-        ? answerRound(result, rounds)
-        : completeResult(method, era, result, fail)
-    })
+/** Makes requests that the server may answer with questions. */
+export const makeRequestWithInput = (connection: Connection, answers: Answers, fail: Fail): RequestWithInput => {
+  /** Sends the request, from the second round on with the input that the round before asked for. */
+  const round = (
+    method: string,
+    params: JsonObject,
+    options: RequestOptions,
+    rounds: number,
+    input?: JsonObject
+  ): Effect.Effect<JsonObject, McpError> =>
+    Effect.flatMap(
+      connection.request(method, input === undefined ? params : { ...params, ...input }, options),
+      (result) => {
+        const { era } = connection.agreement()
+        return era === "modern" && isObject(result) && result["resultType"] === "input_required"
+          ? answerRound(method, params, options, rounds, result)
+          : completeResult(method, era, result, fail)
+      }
+    )
 
   const answerRound = Effect.fnUntraced(function*(
-    result: JsonObject,
-    rounds: number
+    method: string,
+    params: JsonObject,
+    options: RequestOptions,
+    rounds: number,
+    result: JsonObject
   ): Effect.fn.Return<JsonObject, McpError> {
     if (rounds >= MAX_INPUT_ROUNDS) {
       return yield* fail(new LimitExceeded({ limit: "input rounds", max: MAX_INPUT_ROUNDS }))
@@ -66,17 +79,18 @@ export const requestWithInput = (
     if (!isObject(requests) && !hasState) {
       return yield* invalid(method, "input is required, but none is named", result, fail)
     }
-    const inputs = yield* Effect.forEach(asked, ([key, request]) => Effect.map(ask(request), (input) => [key, input]), {
-      concurrency: "unbounded"
-    })
-    return yield* round({
-      ...params,
+    const inputs = yield* Effect.forEach(
+      asked,
+      ([key, request]) => Effect.map(ask(method, request), (input) => [key, input]),
+      { concurrency: "unbounded" }
+    )
+    return yield* round(method, params, options, rounds + 1, {
       ...(inputs.length === 0 ? {} : { inputResponses: Object.fromEntries(inputs) }),
       ...(hasState ? { requestState: state } : {})
-    }, rounds + 1)
+    })
   })
 
-  const ask = (request: unknown): Effect.Effect<JsonObject, McpError> => {
+  const ask = (method: string, request: unknown): Effect.Effect<JsonObject, McpError> => {
     const wanted = isObject(request) && typeof request["method"] === "string" ? request["method"] : ""
     const given = isObject(request) && isObject(request["params"]) ? request["params"] : {}
     return Effect.mapError(answers.answer(wanted, given), (error) =>
@@ -87,5 +101,5 @@ export const requestWithInput = (
       ))
   }
 
-  return round(params, 0)
+  return (method, params, options) => round(method, params, options, 0)
 }
