@@ -22,12 +22,32 @@ export const decodeTools = (items: unknown, report: Report): ReadonlyArray<Tool>
 /** Nesting of a tool above which it is left out. */
 const MAX_TOOL_DEPTH = 512
 
+/** Objects and lists, and levels of them, that a quick look sees. Nearly every tool has less. */
+const QUICK_LOOK_VALUES = 10_000
+const QUICK_LOOK_LEVELS = 32
+
+/** Whether a tool plainly nests little. Finding out exactly costs more than all else that is done for it. */
+const isShallow = (raw: JsonObject): boolean => lookAt(raw, QUICK_LOOK_LEVELS, QUICK_LOOK_VALUES) >= 0
+
+/** What is left of `values`; less than none when there are more, or more levels. The loops make no garbage. */
+const lookAt = (value: unknown, levels: number, values: number): number => {
+  if (typeof value !== "object" || value === null) return values
+  if (levels === 0) return -1
+  let left = values - 1
+  if (Array.isArray(value)) {
+    for (let at = 0; left >= 0 && at < value.length; at++) left = lookAt(value[at], levels - 1, left)
+  } else if (isObject(value)) {
+    for (const key in value) if (left >= 0) left = lookAt(value[key], levels - 1, left)
+  }
+  return left
+}
+
 const noSchema: JsonObject = { type: "object" }
 
 const decodeTool = (raw: JsonObject, report: Report): Tool | undefined => {
   const name = optionalName(raw["name"])
   // Whoever writes it as JSON, to compare it or to show it to a model, recurses over it.
-  if (name === undefined || exceedsDepth(raw, MAX_TOOL_DEPTH)) return undefined
+  if (name === undefined || (!isShallow(raw) && exceedsDepth(raw, MAX_TOOL_DEPTH))) return undefined
   const annotations = optionalObject(raw["annotations"])
   const { inputSchema, outputSchema } = raw
   if (!isObject(inputSchema)) {
