@@ -44,14 +44,12 @@ export const encode = (message: JsonRpcMessage): Effect.Effect<string, Connectio
   })
 
 /** The media type without its parameters, in lower case; empty when there is none. */
-export const mediaType = (headers: Readonly<Record<string, string | undefined>>): string =>
-  headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? ""
+export const mediaType = (contentType: string | undefined): string =>
+  contentType?.split(";", 1)[0]?.trim().toLowerCase() ?? ""
 
 /** A session id is visible ASCII; anything else could not be sent back. */
-export const sessionId = (headers: Readonly<Record<string, string | undefined>>): string | undefined => {
-  const id = headers["mcp-session-id"]
-  return id !== undefined && /^[\x21-\x7e]+$/.test(id) ? id : undefined
-}
+export const sessionId = (id: string | undefined): string | undefined =>
+  id !== undefined && /^[\x21-\x7e]+$/.test(id) ? id : undefined
 
 /**
  * What `Retry-After` asks for in milliseconds, from `now`; `undefined` when it asks for nothing that can be read.

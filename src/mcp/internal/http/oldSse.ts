@@ -50,15 +50,14 @@ export const openOldSse: (wire: Wire, session: Session) => Effect.Effect<Carrier
       }
     }
 
-    const reading = Effect.gen(function*() {
-      const response = yield* wire.send({ method: "GET", url, headers: { accept: "text/event-stream" } })
-      if (!isEventStream(response)) return yield* wire.refuse(response, false)
-      yield* readEvents(wire, response, makePosition(), (event) => {
+    const reading = wire.use({ method: "GET", url, headers: { accept: "text/event-stream" } }, (answer) => {
+      if (!isEventStream(answer)) return wire.refuse(answer, false)
+      const events = readEvents(wire, answer, makePosition(), (event) => {
         if (event.event !== "endpoint") return deliver(event, { ...handlers, receive }, endsNothing)
         Deferred.doneUnsafe(named, endpointOf(event.data, url))
         return false
       })
-      return yield* new ConnectionFailed({ cause: "the event stream ended" })
+      return Effect.andThen(events, Effect.fail(new ConnectionFailed({ cause: "the event stream ended" })))
     })
 
     const ended = (reason: McpErrorReason): void => {
@@ -69,7 +68,6 @@ export const openOldSse: (wire: Wire, session: Session) => Effect.Effect<Carrier
     }
 
     const reader = yield* reading.pipe(
-      Effect.scoped,
       Effect.catch((reason) => Effect.sync(() => ended(reason))),
       Effect.forkIn(session.scope)
     )
@@ -83,16 +81,13 @@ export const openOldSse: (wire: Wire, session: Session) => Effect.Effect<Carrier
     )
 
     const post: Carrier = (message, exchange) =>
-      Effect.scoped(Effect.gen(function*() {
-        const response = yield* wire.send({
-          method: "POST",
-          url: endpoint,
-          headers: { ...messageHeaders(message, exchange), accept: "application/json, text/event-stream" },
-          body: yield* encode(message)
-        })
-        if (response.status < 200 || response.status >= 300) return yield* wire.refuse(response, false)
-        yield* wire.beginning(response)
-      }))
+      Effect.flatMap(encode(message), (body) => {
+        const headers = { ...messageHeaders(message, exchange), accept: "application/json, text/event-stream" }
+        return wire.use({ method: "POST", url: endpoint, headers, body }, (answer) =>
+          answer.status < 200 || answer.status >= 300
+            ? wire.refuse(answer, false)
+            : Effect.asVoid(wire.beginning(answer)))
+      })
 
     return (message, exchange) => {
       if (!("method" in message && "id" in message)) return post(message, exchange)

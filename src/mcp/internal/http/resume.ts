@@ -65,18 +65,14 @@ export const resume: (
       ))
       vainRounds++
       const headers = { ...sessionHeaders(session), accept: "text/event-stream", "last-event-id": position.lastEventId }
-      const attempt: Attempt = yield* wire.send({ method: "GET", url: session.url, headers }).pipe(
-        Effect.flatMap((response) => {
-          if (!isEventStream(response)) return Effect.flip(wire.refuse(response, false)).pipe(Effect.map(attemptOf))
-          failures = 0
-          return readEvents(wire, response, position, (event) => {
-            vainRounds = 0
-            return deliver(event, handlers, judge)
-          }).pipe(Effect.map((answered): Attempt => ({ _tag: answered ? "Answered" : "Ended" })))
-        }),
-        Effect.scoped,
-        Effect.catch((reason) => Effect.succeed(attemptOf(reason)))
-      )
+      const attempt: Attempt = yield* wire.use({ method: "GET", url: session.url, headers }, (answer) => {
+        if (!isEventStream(answer)) return Effect.flip(wire.refuse(answer, false)).pipe(Effect.map(attemptOf))
+        failures = 0
+        return readEvents(wire, answer, position, (event) => {
+          vainRounds = 0
+          return deliver(event, handlers, judge)
+        }).pipe(Effect.map((answered): Attempt => ({ _tag: answered ? "Answered" : "Ended" })))
+      }).pipe(Effect.catch((reason) => Effect.succeed(attemptOf(reason))))
       if (attempt._tag === "Answered") return
       if (attempt._tag === "Ended") continue
       failures++

@@ -43,8 +43,7 @@ export const endSession = (wire: Wire, session: Session): Effect.Effect<void> =>
   Effect.suspend(() =>
     session.id === undefined
       ? Effect.void
-      : wire.send({ method: "DELETE", url: session.url, headers: sessionHeaders(session) }).pipe(
-        Effect.scoped,
+      : wire.use({ method: "DELETE", url: session.url, headers: sessionHeaders(session) }, () => Effect.void).pipe(
         Effect.timeoutOption(DELETE_TIMEOUT),
         Effect.ignore
       )
@@ -72,23 +71,23 @@ export const listen: (wire: Wire, session: Session) => Effect.Effect<void> = Eff
     let offered = false
     let vainRounds = 0
 
-    const connection = Effect.gen(function*() {
-      const response = yield* wire.send({
-        method: "GET",
-        url: session.url,
-        headers: {
-          ...sessionHeaders(session),
-          accept: "text/event-stream",
-          ...position.lastEventId === undefined ? {} : { "last-event-id": position.lastEventId }
-        }
+    const connection = Effect.suspend(() => {
+      const headers = {
+        ...sessionHeaders(session),
+        accept: "text/event-stream",
+        ...position.lastEventId === undefined ? {} : { "last-event-id": position.lastEventId }
+      }
+      return wire.use({ method: "GET", url: session.url, headers }, (answer) => {
+        if (!isEventStream(answer)) return Effect.succeed(offered && answer.status >= 500)
+        offered = true
+        return Effect.as(
+          readEvents(wire, answer, position, (event) => {
+            vainRounds = 0
+            return deliver(event, handlers, endsNothing)
+          }),
+          true
+        )
       })
-      if (!isEventStream(response)) return offered && response.status >= 500
-      offered = true
-      yield* readEvents(wire, response, position, (event) => {
-        vainRounds = 0
-        return deliver(event, handlers, endsNothing)
-      })
-      return true
     })
 
     const failed = (reason: McpErrorReason): boolean => {
@@ -103,7 +102,7 @@ export const listen: (wire: Wire, session: Session) => Effect.Effect<void> = Eff
     while (true) {
       const opened = yield* Clock.currentTimeMillis
       vainRounds++
-      const again = yield* connection.pipe(Effect.scoped, Effect.catch((reason) => Effect.succeed(failed(reason))))
+      const again = yield* connection.pipe(Effect.catch((reason) => Effect.succeed(failed(reason))))
       if (!again) return
       if ((yield* Clock.currentTimeMillis) - opened > GOOD_STREAM_MILLIS) vainRounds = 0
       yield* Effect.sleep(

@@ -6,10 +6,9 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Sse from "effect/encoding/Sse"
-import type { HttpClientResponse } from "effect/http/HttpClientResponse"
-import type * as Scope from "effect/Scope"
 import { LimitExceeded, type McpErrorReason } from "../../McpError.ts"
 import type { TransportHandlers } from "../transport.ts"
+import type { Answer } from "./body.ts"
 import { mediaType } from "./headers.ts"
 import type { Wire } from "./wire.ts"
 
@@ -29,46 +28,49 @@ const REST_TIMEOUT = "1 second"
  * Reads events until `onEvent` answers `true`, and then the rest of a stream that is about to end. Answers whether that
  * happened before the end.
  */
-export const readEvents: (
+export const readEvents = (
   wire: Wire,
-  response: HttpClientResponse,
+  answer: Answer,
   position: Position,
   onEvent: (event: Sse.Event) => boolean
-) => Effect.Effect<boolean, McpErrorReason, Scope.Scope> = Effect.fnUntraced(
-  function*(wire, response, position, onEvent) {
-    const next = yield* wire.pieces(response)
-    let over = false
-    let tooLarge = false
-    const parser = Sse.makeParser((event) => {
-      const id = event._tag === "Retry" ? event.lastEventId : event.id
-      if (id !== undefined) position.lastEventId = id === "" ? undefined : id
-      if (event._tag === "Retry") position.retryMillis = Duration.toMillis(event.duration)
-      // The parser looks at what is unfinished between chunks; this one came in a single chunk.
-      else if (event.data.length > wire.maxMessageBytes) tooLarge = true
-      else if (onEvent(event)) over = true
-    }, { maxEventSize: wire.maxMessageBytes })
+): Effect.Effect<boolean, McpErrorReason> =>
+  wire.pieces(
+    answer,
+    Effect.fnUntraced(function*(next) {
+      let over = false
+      let tooLarge = false
+      const parser = Sse.makeParser((event) => {
+        const id = event._tag === "Retry" ? event.lastEventId : event.id
+        if (id !== undefined) position.lastEventId = id === "" ? undefined : id
+        if (event._tag === "Retry") position.retryMillis = Duration.toMillis(event.duration)
+        // The parser looks at what is unfinished between chunks; this one came in a single chunk.
+        else if (event.data.length > wire.maxMessageBytes) tooLarge = true
+        else if (onEvent(event)) over = true
+      }, { maxEventSize: wire.maxMessageBytes })
 
-    while (true) {
-      const texts = yield* next
-      // A last event without its blank line counts: what it says is complete, or it is no JSON.
-      for (const text of texts ?? ["\n\n"]) {
-        if (parser.feed(text) !== undefined) tooLarge = true
-        if (tooLarge && !over) return yield* new LimitExceeded({ limit: "maxMessageBytes", max: wire.maxMessageBytes })
+      while (true) {
+        const texts = yield* next
+        // A last event without its blank line counts: what it says is complete, or it is no JSON.
+        for (const text of texts ?? ["\n\n"]) {
+          if (parser.feed(text) !== undefined) tooLarge = true
+          if (tooLarge && !over) {
+            return yield* new LimitExceeded({ limit: "maxMessageBytes", max: wire.maxMessageBytes })
+          }
+        }
+        if (texts === undefined) return over
+        if (over) break
       }
-      if (texts === undefined) return over
-      if (over) break
-    }
-    const rest = Effect.gen(function*() {
-      for (let texts = yield* next; texts !== undefined; texts = yield* next) texts.forEach(parser.feed)
+      const rest = Effect.gen(function*() {
+        for (let texts = yield* next; texts !== undefined; texts = yield* next) texts.forEach(parser.feed)
+      })
+      yield* rest.pipe(Effect.timeoutOption(REST_TIMEOUT), Effect.ignore)
+      return true
     })
-    yield* rest.pipe(Effect.timeoutOption(REST_TIMEOUT), Effect.ignore)
-    return true
-  }
-)
+  )
 
 /** Whether an answer is an event stream. */
-export const isEventStream = (response: HttpClientResponse): boolean =>
-  response.status >= 200 && response.status < 300 && mediaType(response.headers) === "text/event-stream"
+export const isEventStream = (answer: Answer): boolean =>
+  answer.status >= 200 && answer.status < 300 && mediaType(answer.header("content-type")) === "text/event-stream"
 
 /** A JSON value in a text. */
 export const parseJson = (text: string): { readonly value: unknown } | undefined => {

@@ -1,34 +1,33 @@
 /**
- * One HTTP request to the server, and how bodies are read: redirects, what never leaves with a request, and limits.
+ * One HTTP request to the server and its answer: redirects, what never leaves with a request, and limits.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Headers from "effect/http/Headers"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
-import type { HttpClientResponse } from "effect/http/HttpClientResponse"
 import * as UrlParams from "effect/http/UrlParams"
-import * as Pull from "effect/Pull"
-import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
-import { ConnectionFailed, LimitExceeded, type McpErrorReason, RedirectRefused } from "../../McpError.ts"
+import * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import { ConnectionFailed, type McpErrorReason, RedirectRefused } from "../../McpError.ts"
 import { excerpt, redactor } from "../quote.ts"
+import { type Answer, answerOf, type Bodies, makeBodies } from "./body.ts"
 import { failureReason, redirectOf } from "./verdict.ts"
 
-/** How requests reach one server. */
-export interface Wire {
-  /** Sends one request. The exchange is aborted when its Scope closes. An answer of any status is a success here. */
-  readonly send: (request: WireRequest) => Effect.Effect<HttpClientResponse, McpErrorReason, Scope.Scope>
+/** How requests reach one server, and how answers are read. */
+export interface Wire extends Bodies {
+  /**
+   * Sends one request and uses its answer, which can have any status. What is not read of it is aborted afterwards.
+   */
+  readonly use: <A>(
+    request: WireRequest,
+    use: (answer: Answer) => Effect.Effect<A, McpErrorReason>
+  ) => Effect.Effect<A, McpErrorReason>
   /** Fails with the reason for an answer that is not a success. */
-  readonly refuse: (response: HttpClientResponse, inSession: boolean) => Effect.Effect<never, McpErrorReason>
-  /** The text of a body, piece by piece as it comes. */
-  readonly pieces: (response: HttpClientResponse) => Effect.Effect<Pieces, never, Scope.Scope>
-  /** The whole text of a body; fails when it is larger than a message may be. */
-  readonly text: (response: HttpClientResponse) => Effect.Effect<string, McpErrorReason>
-  /** The beginning of a body, as far as it comes within a short time. Nothing is left to read for a short body. */
-  readonly beginning: (response: HttpClientResponse) => Effect.Effect<string>
+  readonly refuse: (answer: Answer, inSession: boolean) => Effect.Effect<never, McpErrorReason>
   /** Makes a text of the server fit to be quoted. */
   readonly quote: (text: string) => string
   /** The limit of a body and of an event. */
@@ -42,9 +41,6 @@ interface WireRequest {
   readonly body?: string
 }
 
-/** Answers the next pieces, or `undefined` when the body ended. */
-type Pieces = Effect.Effect<ReadonlyArray<string> | undefined, McpErrorReason>
-
 export interface WireOptions {
   /** Headers of every request. Those of the protocol win. */
   readonly headers: Readonly<Record<string, string>>
@@ -54,10 +50,6 @@ export interface WireOptions {
   /** Whether the trace context goes out with requests: a server of someone else learns of it. */
   readonly propagateTrace: boolean
 }
-
-/** Of a body that is only quoted, or searched for an error, no more is read, and no longer. */
-const BEGINNING_CHARACTERS = 64 * 1024
-const BEGINNING_TIMEOUT = "2 seconds"
 
 /**
  * The fetch options the application chose for its client, a proxy's dispatcher for instance. The client's layer holds them,
@@ -83,11 +75,17 @@ const wordsOf = (error: unknown): string => {
   return error.cause === undefined ? error.message : wordsOf(error.cause)
 }
 
+/** Remembers the last answer. All requests of a connection are sent in one context, and merging two is dear. */
+const memoized = <A extends object, B>(f: (input: A) => B): (input: A) => B => {
+  let last: { readonly input: A; readonly output: B } | undefined
+  return (input) => (last?.input === input ? last : (last = { input, output: f(input) })).output
+}
+
 export const makeWire: (options: WireOptions) => Effect.Effect<Wire, never, HttpClient.HttpClient> = Effect.fnUntraced(
   function*(options) {
     const client = yield* HttpClient.HttpClient
     const scoped = HttpClient.withScope(client)
-    const context = Context.make(FetchHttpClient.RequestInit, {
+    const own = Context.make(FetchHttpClient.RequestInit, {
       ...yield* chosenFetchOptions(client),
       redirect: "manual"
     }).pipe(
@@ -100,79 +98,93 @@ export const makeWire: (options: WireOptions) => Effect.Effect<Wire, never, Http
         "mcp-session-id"
       ])
     )
+    const contextOf = memoized((caller: Context.Context<never>) =>
+      Context.merge(
+        caller,
+        // Without a tracer, a span of a request would be made for nobody.
+        Context.get(caller, Tracer.Tracer) === Tracer.nativeTracer && !options.propagateTrace
+          ? Context.add(own, HttpClient.TracerDisabledWhen, () => true)
+          : own
+      )
+    )
     const redact = redactor(options.secrets)
     const quote = (text: string): string => excerpt(redact(text))
 
     // What failed holds the request with its headers, so only its words are kept.
     const broken = (error: unknown): McpErrorReason => new ConnectionFailed({ cause: quote(wordsOf(error)) })
 
-    const send: Wire["send"] = Effect.fnUntraced(function*({ body, headers, method, url }) {
-      let target = url
-      for (let followed = 0;; followed++) {
-        const request = HttpClientRequest.make(method)(target, { headers: { ...options.headers, ...headers } })
-        const response = yield* scoped.execute(
-          body === undefined ? request : HttpClientRequest.bodyText(request, body, "application/json")
-        ).pipe(
-          // A client that takes only 2xx for a success holds the answer in its failure.
-          Effect.catch((error) =>
-            error.response === undefined ? Effect.fail(broken(error)) : Effect.succeed(error.response)
-          ),
-          Effect.provideContext(context)
-        )
-        const redirect = redirectOf(response.status, response.headers["location"], target, method, followed)
-        if (redirect._tag === "None") return response
-        if (redirect._tag === "Refuse") return yield* new RedirectRefused({ location: quote(redirect.location) })
-        target = redirect.url
-      }
-    })
+    const execute = (request: HttpClientRequest.HttpClientRequest, scope: Scope.Scope) =>
+      scoped.execute(request).pipe(
+        // A client that takes only 2xx for a success holds the answer in its failure.
+        Effect.catch((error) =>
+          error.response === undefined ? Effect.fail(broken(error)) : Effect.succeed(error.response)
+        ),
+        Effect.updateContext<never, Scope.Scope>((caller) => Context.add(contextOf(caller), Scope.Scope, scope))
+      )
 
-    const pieces: Wire["pieces"] = (response) =>
-      Effect.map(Stream.toPull(response.stream), (pull) => {
-        const decoder = new TextDecoder()
-        return pull.pipe(
-          Effect.map((chunks) => chunks.map((chunk) => decoder.decode(chunk, { stream: true }))),
-          Pull.catchDone(() => Effect.undefined),
-          Effect.mapError(broken)
+    /** Aborting costs as much as half of a small exchange, so one that is over is let be. */
+    const exchange = <A>(
+      request: HttpClientRequest.HttpClientRequest,
+      use: (answer: Answer) => Effect.Effect<A, McpErrorReason>
+    ): Effect.Effect<A, McpErrorReason> =>
+      Effect.suspend(() => {
+        const scope = Scope.makeUnsafe()
+        let answer: Answer | undefined
+        return Effect.onExit(
+          Effect.flatMap(execute(request, scope), (response) => use(answer = answerOf(response))),
+          () => {
+            if (answer?.isRead === true) return Effect.void
+            void answer?.reader?.cancel().catch(() => {})
+            return Scope.close(scope, Exit.void)
+          }
         )
       })
 
-    const tooLarge = new LimitExceeded({ limit: "maxMessageBytes", max: options.maxMessageBytes })
+    const requests = new WeakMap<URL, HttpClientRequest.HttpClientRequest>()
 
-    const text: Wire["text"] = Effect.fnUntraced(function*(response) {
-      if (Number(response.headers["content-length"]) > options.maxMessageBytes) return yield* tooLarge
-      let bytes = 0
-      const decoder = new TextDecoder()
-      const texts: Array<string> = []
-      yield* Stream.runForEachWhile(response.stream, (chunk) => {
-        bytes += chunk.length
-        if (bytes <= options.maxMessageBytes) texts.push(decoder.decode(chunk, { stream: true }))
-        return Effect.succeed(bytes <= options.maxMessageBytes)
-      }).pipe(Effect.mapError(broken))
-      return bytes > options.maxMessageBytes ? yield* tooLarge : texts.join("")
-    })
+    /** A request without its own headers and body. All but the method is read out of a URL once. */
+    const requestTo = (url: URL): HttpClientRequest.HttpClientRequest => {
+      const known = requests.get(url)
+      if (known !== undefined) return known
+      const request = HttpClientRequest.post(url, { headers: options.headers })
+      requests.set(url, request)
+      return request
+    }
 
-    const beginning: Wire["beginning"] = Effect.fnUntraced(function*(response) {
-      let text = ""
-      const decoder = new TextDecoder()
-      yield* Stream.runForEachWhile(response.stream, (chunk) => {
-        text += decoder.decode(chunk, { stream: true })
-        return Effect.succeed(text.length < BEGINNING_CHARACTERS)
-      }).pipe(Effect.timeoutOption(BEGINNING_TIMEOUT), Effect.ignore)
-      return text
-    })
+    const hop = <A>(
+      request: WireRequest,
+      target: URL,
+      followed: number,
+      use: (answer: Answer) => Effect.Effect<A, McpErrorReason>
+    ): Effect.Effect<A, McpErrorReason> => {
+      const { body, headers, method } = request
+      const posted = HttpClientRequest.setHeaders(requestTo(target), headers)
+      return exchange(
+        body === undefined
+          ? HttpClientRequest.setMethod(posted, method)
+          : HttpClientRequest.bodyText(posted, body, "application/json"),
+        (answer) => {
+          const redirect = redirectOf(answer.status, answer.header("location"), target, method, followed)
+          if (redirect._tag === "None") return use(answer)
+          return redirect._tag === "Refuse"
+            ? Effect.fail(new RedirectRefused({ location: quote(redirect.location) }))
+            : hop(request, redirect.url, followed + 1, use)
+        }
+      )
+    }
+
+    const bodies = makeBodies(options.maxMessageBytes, broken)
 
     return {
-      send,
-      pieces,
-      text,
-      beginning,
+      ...bodies,
+      use: (request, use) => hop(request, request.url, 0, use),
       quote,
       maxMessageBytes: options.maxMessageBytes,
-      refuse: Effect.fnUntraced(function*(response, inSession) {
+      refuse: Effect.fnUntraced(function*(answer, inSession) {
         const now = yield* Clock.currentTimeMillis
-        const body = yield* beginning(response)
-        const { headers, status } = response
-        return yield* failureReason({ status, headers, body, inSession, now, quote })
+        const body = yield* bodies.beginning(answer)
+        const { response, status } = answer
+        return yield* failureReason({ status, headers: response.headers, body, inSession, now, quote })
       })
     }
   }
