@@ -73,7 +73,7 @@ const Go = Schema.Struct({
   steps: upTo(110),
   crashes: Schema.Boolean,
   /** Which save from now on fails: 0 to 3, others do not. */
-  fullAt: upTo(19),
+  fullAt: upTo(11),
   /** 0: its process ends before it begins. */
   before: upTo(5)
 })
@@ -417,8 +417,7 @@ const act = Effect.fnUntraced(function*(world: World, before: Process, action: G
       for (const { question } of permits) {
         const ran = (world.begun.get(roundOf(question)) ?? 0) > 0
         // Where the answer could not be kept, the question is still there.
-        if (tag === "StoreFailed" && isOpen(question)) assert.isFalse(ran)
-        else if (tag !== "StoreFailed") assert.isTrue(ran, `${roundOf(question)} was allowed and did not run`)
+        assert.strictEqual(ran, !(tag === "StoreFailed" && isOpen(question)), `${roundOf(question)} was allowed`)
       }
       // What was put off, waits on.
       const answered = new Set(answers.map(({ questionId }) => questionId))
@@ -480,6 +479,6 @@ describe("a conversation that waits", () => {
         assert.isTrue(Exit.isSuccess(last))
         yield* atRest(world, process)
       }).pipe(Effect.provide(CycleStore.layerMemory), Effect.provideService(WebCrypto.WebCrypto, promptly)),
-    { arbitrary: { runs: 400 }, timeout: 300_000 }
+    { arbitrary: { runs: 300 }, timeout: 300_000 }
   )
 })
