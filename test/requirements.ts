@@ -27,6 +27,7 @@ const LARGE_RESULTS = "large results"
 const AUDIT = "audit log"
 const PEOPLE = "people in the loop"
 const STORES = "kept conversations"
+const OPENAI_SPEED = "speed of the OpenAI layer"
 const MCP = "https://modelcontextprotocol.io/specification"
 
 export const requirements: ReadonlyArray<Requirement> = [
@@ -423,5 +424,12 @@ export const requirements: ReadonlyArray<Requirement> = [
     "store.cheap": "a message is encoded once, however often its conversation is saved",
     "store.bounded": "a store that does not answer is not waited for longer than its time",
     "store.interruption": "an interrupted save is finished before the interruption goes on"
+  }),
+  // The speed of the OpenAI layer
+  ...from(OPENAI_SPEED, {
+    "openai-speed.parts": "parts are the same whether effect/ai decodes them or the layer makes them",
+    "openai-speed.chunks": "reading only what differs from the chunk before gives what reading all of it does",
+    "openai-speed.kept": "a request holds the same whether its messages and tools were in an earlier one or not",
+    "openai-speed.transports": "every way to send a request gives the same parts, limits and errors"
   })
 ]

@@ -50,6 +50,7 @@ describe("chunks", () => {
   const Shape = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: shapes.length - 1 }))
   const Space = Schema.Literals([0, 1])
 
+  // verifies: openai-speed.chunks
   it.effect.prop(
     "give their text, whatever it is and whatever is around it",
     { all: Schema.Array(Schema.Tuple([Piece, Shape, Space])) },

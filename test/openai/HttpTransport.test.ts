@@ -34,6 +34,7 @@ const transports: ReadonlyArray<{ readonly name: string; readonly transport: Htt
 const tick = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
 
 describe.each(transports)("$name", ({ transport }) => {
+  // verifies: openai-speed.transports
   it.effect.each(recordings)("reads the stream $file", (recording) =>
     Effect.gen(function*() {
       const { baseUrl } = yield* serve(pieces(recording.contentType, bytes(recording), end(recording)))

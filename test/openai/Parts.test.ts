@@ -29,7 +29,7 @@ const withoutMadeIds = (value: unknown): unknown => {
 }
 
 describe("parts", () => {
-  // verifies: openai.plain
+  // verifies: openai-speed.parts
   it.effect.each(recordings)("of the stream $file are what effect/ai decodes", (recording) =>
     Effect.gen(function*() {
       const { baseUrl } = yield* serve(pieces(recording.contentType, bytes(recording), end(recording)))
