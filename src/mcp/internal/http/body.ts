@@ -47,7 +47,7 @@ export interface Bodies {
 }
 
 /** Answers the next parts, or `undefined` when the body ended. */
-export type Next<A> = Effect.Effect<ReadonlyArray<A> | undefined, McpErrorReason>
+type Next<A> = Effect.Effect<ReadonlyArray<A> | undefined, McpErrorReason>
 
 /** Of a body that is only quoted, or searched for an error, no more is read, and no longer. */
 const BEGINNING_CHARACTERS = 64 * 1024
