@@ -18,13 +18,13 @@ const helper = (config?: SubAgent.Options["config"], options?: Partial<SubAgent.
 /** A model that plays both: what it is asked tells which one is meant. */
 const both = (
   above: ReadonlyArray<ScriptedModel.ScriptedTurn>,
-  below: ReadonlyArray<ScriptedModel.ScriptedTurn>
+  below: ReadonlyArray<ScriptedModel.ScriptedTurn> | ((request: ScriptedModel.ScriptedRequest) => ScriptedModel.ScriptedTurn)
 ): ScriptedModel.Script => {
   let a = 0
   let b = 0
   return (request) =>
     request.prompt.content.some((message) => message.role === "system" && message.content === "below")
-      ? below[b++] ?? text("below is done")
+      ? typeof below === "function" ? below(request) : below[b++] ?? text("below is done")
       : above[a++] ?? text("above is done")
 }
 
@@ -239,7 +239,8 @@ export const subAgentSuite = ({ name, resume, submit }: Driver): void => {
               name: "note",
               params: {}
             })],
-            [callsOf("note"), callsOf("note")]
+            // Which of the two asks first is open.
+            ({ prompt }) => prompt.content.some(({ role }) => role === "tool") ? text("done") : callsOf("note")
           )
         })
         yield* submit(cycle, "go")

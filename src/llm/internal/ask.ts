@@ -92,11 +92,20 @@ const again = <A>(
   ask: Effect.Effect<A, AiError.AiError>,
   config: CycleConfig
 ): Effect.Effect<A, AiError.AiError> =>
-  Effect.retry(ask, {
-    schedule: Schedule.modifyDelay(config.retry ?? defaultRetry, ({ duration, input }) =>
-      Effect.succeed(Duration.max(duration, input.retryAfter ?? Duration.zero))),
-    // A request that is too long does not become shorter by waiting.
-    while: (error) =>
-      error.isRetryable && !isContextLengthError(error) &&
-      (error.retryAfter === undefined || Duration.isLessThanOrEqualTo(error.retryAfter, maxRetryAfter))
+  // Most requests succeed, so the schedule is put together for those that do not.
+  Effect.catch(ask, (error) => {
+    let failure: AiError.AiError | undefined = error
+    const next = Effect.suspend(() => {
+      const first = failure
+      failure = undefined
+      return first === undefined ? ask : Effect.fail(first)
+    })
+    return Effect.retry(next, {
+      schedule: Schedule.modifyDelay(config.retry ?? defaultRetry, ({ duration, input }) =>
+        Effect.succeed(Duration.max(duration, input.retryAfter ?? Duration.zero))),
+      // A request that is too long does not become shorter by waiting.
+      while: (error) =>
+        error.isRetryable && !isContextLengthError(error) &&
+        (error.retryAfter === undefined || Duration.isLessThanOrEqualTo(error.retryAfter, maxRetryAfter))
+    })
   })
