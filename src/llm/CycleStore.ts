@@ -16,13 +16,11 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
-import * as KeyValueStore from "effect/persistence/KeyValueStore"
+import type * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { CycleStoreError, type CycleStoreErrorReason, Io, NotStorable } from "./CycleStoreError.ts"
-import { makeFiles } from "./internal/storeFiles.ts"
 import { FORMAT, fromText, toPieces } from "./internal/storeFormat.ts"
-import { makeKeys } from "./internal/storeKeys.ts"
 import { makeMemory } from "./internal/storeMemory.ts"
 import type { SavedCycle } from "./SavedCycle.ts"
 
@@ -300,6 +298,7 @@ export const layerFileSystem = (options: {
   Layer.effect(
     CycleStore,
     Effect.gen(function*() {
+      const { makeFiles } = yield* loadFiles
       const backend = yield* makeFiles(options.directory)
       yield* Effect.ignore(Effect.timeout(backend.sweep, yield* Timeout))
       return yield* make(backend)
@@ -324,13 +323,18 @@ export const layerKeyValueStore = (options?: {
 }): Layer.Layer<CycleStore, never, KeyValueStore.KeyValueStore> =>
   Layer.effect(
     CycleStore,
-    Effect.flatMap(
-      KeyValueStore.KeyValueStore,
-      (store) => Effect.flatMap(makeKeys(store, options?.prefix ?? DEFAULT_PREFIX), make)
+    loadKeys.pipe(
+      Effect.flatMap(({ makeKeys }) => makeKeys(options?.prefix ?? DEFAULT_PREFIX)),
+      Effect.flatMap(make)
     )
   )
 
 const DEFAULT_PREFIX = "agcore/sessions/"
+
+// Loaded by those who use them. Effect's KeyValueStore brings its SQL client along, a tenth of what the package takes to
+// start.
+const loadFiles = Effect.promise(() => import("./internal/storeFiles.ts"))
+const loadKeys = Effect.promise(() => import("./internal/storeKeys.ts"))
 
 // =============================================================================
 // Internals

@@ -16,19 +16,15 @@
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
+import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Chain from "../internal/auditChain.ts"
-import * as Lines from "../internal/auditLines.ts"
-import * as Writer from "../internal/auditWriter.ts"
 import { canonical, sha256 } from "../internal/digest.ts"
 import * as HandlerContext from "../internal/handlerContext.ts"
-import { type AuditEntry, toJson } from "./AuditEntry.ts"
+import type { AuditEntry } from "./AuditEntry.ts"
 import { AuditError, Unavailable } from "./AuditError.ts"
-import * as AuditFile from "./internal/auditFile.ts"
 import * as Redaction from "./internal/auditRedact.ts"
 import type { Definition } from "./Tool.ts"
 
@@ -288,20 +284,11 @@ export interface JsonLinesOptions {
  */
 export const layerJsonLines = (
   options: JsonLinesOptions
-): Layer.Layer<never, AuditError, FileSystem.FileSystem> => Layer.effect(AuditLog, makeJsonLines(options))
+): Layer.Layer<never, AuditError, FileSystem.FileSystem> =>
+  Layer.effect(AuditLog, Effect.flatMap(loadFile, ({ make }) => make(options.path, options.sync ?? true)))
 
-const makeJsonLines: (
-  options: JsonLinesOptions
-) => Effect.Effect<Log, AuditError, FileSystem.FileSystem | Scope.Scope> = Effect.fnUntraced(
-  function*({ path, sync = true }) {
-    const store = yield* AuditFile.open(yield* FileSystem.FileSystem, path, sync)
-    const write = yield* Writer.make(
-      store.append,
-      () => new AuditError({ reason: new Unavailable({ description: "the log is closed" }) })
-    )
-    return { write: (entry) => write(toJson(entry)), head: store.head }
-  }
-)
+// Loaded by those who use it: effect's files come with it.
+const loadFile = Effect.promise(() => import("./internal/auditFile.ts"))
 
 // =============================================================================
 // Verification
@@ -408,7 +395,7 @@ export const verifyFile = (
   path: string,
   options?: VerifyOptions
 ): Effect.Effect<Report, AuditError, FileSystem.FileSystem> =>
-  FileSystem.FileSystem.use((fs) => verify(Stream.map(Lines.lines(fs.stream(path)), ({ text }) => text), options)).pipe(
+  verify(Stream.unwrap(Effect.map(loadFile, ({ lines }) => lines(path))), options).pipe(
     Effect.mapError((cause) =>
       new AuditError({ reason: new Unavailable({ description: `cannot read ${path}`, cause }) })
     )

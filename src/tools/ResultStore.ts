@@ -19,7 +19,6 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
-import { makeFiles } from "./internal/fileResults.ts"
 import { makeMemoryBackend } from "./internal/memoryResults.ts"
 import * as StoredText from "./internal/storedText.ts"
 import { InvalidRequest, NotFound, ResultStoreError } from "./ResultStoreError.ts"
@@ -433,7 +432,13 @@ export interface FileSystemOptions {
 export const makeFileSystem = (
   options: FileSystemOptions
 ): Effect.Effect<ResultStore, ResultStoreError, FileSystem.FileSystem | Path.Path> =>
-  Effect.map(makeFiles(options.directory, options.maxBytes ?? DEFAULT_FILE_SYSTEM_BYTES), make)
+  loadFiles.pipe(
+    Effect.flatMap(({ makeFiles }) => makeFiles(options.directory, options.maxBytes ?? DEFAULT_FILE_SYSTEM_BYTES)),
+    Effect.map(make)
+  )
+
+// Loaded by those who use it: effect's files and paths come with it.
+const loadFiles = Effect.promise(() => import("./internal/fileResults.ts"))
 
 const DEFAULT_FILE_SYSTEM_BYTES = 1_073_741_824
 

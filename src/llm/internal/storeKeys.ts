@@ -8,7 +8,7 @@
  */
 import * as WebCrypto from "effect/crypto/WebCrypto"
 import * as Effect from "effect/Effect"
-import type * as KeyValueStore from "effect/persistence/KeyValueStore"
+import * as KeyValueStore from "effect/persistence/KeyValueStore"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
@@ -51,7 +51,10 @@ interface Recovered extends Pointer {
 
 type Place = Pointer | Recovered | Document
 
-export const makeKeys = Effect.fnUntraced(function*(store: Store, prefix: string): Effect.fn.Return<Backend> {
+export const makeKeys = Effect.fnUntraced(function*(
+  prefix: string
+): Effect.fn.Return<Backend, never, KeyValueStore.KeyValueStore> {
+  const store = yield* KeyValueStore.KeyValueStore
   const crypto = yield* WebCrypto.WebCrypto
   // The type is said here: without the DOM's library `crypto` has none.
   const makeToken = (): string => crypto.randomUUID()

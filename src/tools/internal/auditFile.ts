@@ -7,15 +7,19 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
+import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Chain from "../../internal/auditChain.ts"
 import * as Lines from "../../internal/auditLines.ts"
+import * as Writer from "../../internal/auditWriter.ts"
+import { toJson } from "../AuditEntry.ts"
 import { AuditError, Broken, Busy, Unavailable } from "../AuditError.ts"
+import type { Log } from "../AuditLog.ts"
 import { type IsHeld, withLock } from "./auditLock.ts"
 
 /** How far from the end of a file its last entry is looked for. */
@@ -23,7 +27,28 @@ const MAX_TAIL_BYTES = 16 * 1024 * 1024
 
 const FIRST_TAIL_BYTES = 64 * 1024
 
-export interface FileStore {
+/** The log in a file, until the scope closes. */
+export const make = Effect.fnUntraced(
+  function*(
+    path: string,
+    sync: boolean
+  ): Effect.fn.Return<Log, AuditError, FileSystem.FileSystem | Scope.Scope> {
+    const store = yield* open(yield* FileSystem.FileSystem, path, sync)
+    const write = yield* Writer.make(
+      store.append,
+      () => new AuditError({ reason: new Unavailable({ description: "the log is closed" }) })
+    )
+    return { write: (entry) => write(toJson(entry)), head: store.head }
+  }
+)
+
+/** The lines of a file, without their newlines. */
+export const lines = (path: string): Stream.Stream<string, PlatformError, FileSystem.FileSystem> =>
+  Stream.unwrap(
+    FileSystem.FileSystem.useSync((fs) => Stream.map(Lines.lines(fs.stream(path)), ({ text }) => text))
+  )
+
+interface FileStore {
   readonly append: (entries: ReadonlyArray<Schema.Json>) => Effect.Effect<void, AuditError>
   readonly head: Effect.Effect<Chain.Head | undefined, AuditError>
 }
@@ -48,7 +73,7 @@ interface Found extends Known {
   readonly isClosed: boolean
 }
 
-export const open = Effect.fnUntraced(
+const open = Effect.fnUntraced(
   function*(
     fs: FileSystem.FileSystem,
     path: string,
