@@ -15,6 +15,9 @@ const encoder = new TextEncoder()
 // A mark at the start of a text is a character like others.
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
+/** Whether a text fits `maxBytes` in UTF-8 for certain, which takes no encoding: no unit of it is more than three bytes. */
+export const isSurelyWithin = (text: string, maxBytes: number): boolean => text.length * 3 <= maxBytes
+
 /** The longest start of a text that fits `maxBytes` in UTF-8, cut between characters. */
 export const cutBytes = (
   text: string,

@@ -288,7 +288,9 @@ export const layer = (
     denied: config?.denied ?? defaults.denied,
     allowUnspecified: config?.allowUnspecified ?? defaults.allowUnspecified
   })
-  return layerCheck((request) => Effect.succeed(decide(rules, request.tool.permissions)))
+  return Layer.succeed(PermissionPolicy, {
+    check: (request) => Effect.succeed(decide(rules, request.tool.permissions))
+  })
 }
 
 /**

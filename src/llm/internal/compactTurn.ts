@@ -33,13 +33,19 @@ export const compactorOf = Effect.fnUntraced(function*<R>(
 })
 
 /** Lets the function of the configuration replace the transcript. */
-export const replace = Effect.fnUntraced(function*(
+export const replace = (submit: Submit, turn: number): Effect.Effect<ReadonlyArray<HistoryCompacted>> => {
+  const { compaction } = submit.conversation.config
+  return typeof compaction === "function" ? replaceBy(submit, turn, compaction) : NOTHING
+}
+
+const NOTHING: Effect.Effect<ReadonlyArray<HistoryCompacted>> = Effect.succeed([])
+
+const replaceBy = Effect.fnUntraced(function*(
   submit: Submit,
-  turn: number
+  turn: number,
+  compaction: Extract<CycleConfig["compaction"], (state: never) => unknown>
 ): Effect.fn.Return<ReadonlyArray<HistoryCompacted>> {
   const { conversation } = submit
-  const { compaction } = conversation.config
-  if (typeof compaction !== "function") return []
   const messages = yield* compaction(turnState(submit, turn))
   if (messages === undefined) return []
   const before = closeHistory(conversation)
@@ -56,10 +62,19 @@ export const replace = Effect.fnUntraced(function*(
 })
 
 /** The request, with a shorter transcript where that is due. */
-export const fit = Effect.fnUntraced(function*(submit: Submit, request: Request): Effect.fn.Return<Request> {
+export const fit = (submit: Submit, request: Request): Effect.Effect<Request> => {
   const { compactor, pending } = submit.conversation
   // Nothing of a turn that somebody has to answer for is touched.
-  if (compactor === undefined || pending.length > 0) return request
+  return compactor === undefined || pending.length > 0
+    ? Effect.succeed(request)
+    : fitBy(submit, request, compactor)
+}
+
+const fitBy = Effect.fnUntraced(function*(
+  submit: Submit,
+  request: Request,
+  compactor: Compactor
+): Effect.fn.Return<Request> {
   const outcome = yield* compactor.prepare(outgoing(submit, request), { spend: yield* spending(submit) })
   return outcome._tag === "Compacted" ? yield* shorten(submit, request, outcome, false) : request
 })

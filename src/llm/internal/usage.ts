@@ -6,6 +6,7 @@ import * as Response from "effect/ai/Response"
 export const NO_USAGE: Response.Usage = new Response.Usage({ inputTokens: {}, outputTokens: {} })
 
 export const addUsage = (a: Response.Usage, b: Response.Usage): Response.Usage =>
+  // Sums of counts are counts. It is called for each turn and each level above it.
   new Response.Usage({
     inputTokens: {
       uncached: add(a.inputTokens.uncached, b.inputTokens.uncached),
@@ -18,7 +19,7 @@ export const addUsage = (a: Response.Usage, b: Response.Usage): Response.Usage =
       text: add(a.outputTokens.text, b.outputTokens.text),
       reasoning: add(a.outputTokens.reasoning, b.outputTokens.reasoning)
     }
-  })
+  }, { disableChecks: true })
 
 const add = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : a + b

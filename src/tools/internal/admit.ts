@@ -22,7 +22,7 @@ import type { ToolCall, ToolInvocation } from "../ToolInvocation.ts"
 import * as ToolSettings from "../ToolSettings.ts"
 import type { Admission, Answered, InvokeOptions } from "../ToolSnapshot.ts"
 import * as AuditRecord from "./auditRecord.ts"
-import type { Admit } from "./catalogue.ts"
+import type { Admit, Item } from "./catalogue.ts"
 import { type Check, decide } from "./check.ts"
 import * as Questions from "./questions.ts"
 import { failedWithin, type Identity, makeRun, type Ready, reasonOf } from "./run.ts"
@@ -41,120 +41,148 @@ export const makeAdmit = Effect.fnUntraced(function*(record: (invocation: ToolIn
   const maxResultBytes = yield* ToolSettings.MaxResultBytes
   const ownSession = `registry-${Math.abs(yield* Random.nextInt).toString(36)}`
 
-  const admit: Admit = Effect.fnUntraced(function*(item, available, call, options) {
-    const identity = yield* identify(call, options, ownSession)
+  const reject = Effect.fnUntraced(function*(
+    { call, identity, item, options }: Attempt,
+    reason: ToolErrorReason
+  ): Effect.fn.Return<Admission> {
+    const invocation = failedWithin(options?.maxResultBytes ?? maxResultBytes, call, reason)
+    const rejected: Admission = {
+      _tag: "Rejected",
+      call,
+      error: new ToolError({ toolName: call.name, reason }),
+      invocation
+    }
+    yield* audit.rejected({ call, tool: item?.definition, identity, actor: options?.actor }, reason)
+    // A call that waits has no outcome yet.
+    if (reason._tag === "AwaitingAnswer") return rejected
+    // Models make names up: only those of tools are counted.
+    if (item !== undefined) record(invocation)
+    yield* Telemetry.record(invocation)
+    return rejected
+  })
 
-    const reject = Effect.fnUntraced(function*(reason: ToolErrorReason): Effect.fn.Return<Admission> {
-      const invocation = failedWithin(options?.maxResultBytes ?? maxResultBytes, call, reason)
-      const rejected: Admission = {
-        _tag: "Rejected",
-        call,
-        error: new ToolError({ toolName: call.name, reason }),
-        invocation
-      }
-      yield* audit.rejected({ call, tool: item?.definition, identity, actor: options?.actor }, reason)
-      // A call that waits has no outcome yet.
-      if (reason._tag === "AwaitingAnswer") return rejected
-      // Models make names up: only those of tools are counted.
-      if (item !== undefined) record(invocation)
-      yield* Telemetry.record(invocation)
-      return rejected
-    })
+  const accept = ({ available, identity, item, options }: Found, ready: Ready): Admission => ({
+    _tag: "Accepted",
+    call: ready.call,
+    definition: item.definition,
+    run: run(item, ready, identity, options, available)
+  })
 
-    if (item === undefined) return yield* reject(new NotFound({ available: available() }))
+  /** Asks the policy, then decodes; `undefined` prompts for nothing. */
+  const examine = Effect.fnUntraced(function*(
+    { call, identity, item, options }: Found,
+    input: unknown
+  ): Effect.fn.Return<Examined> {
     const tool = item.definition
-    const subject: Questions.Subject = { tool, call, identity }
-
-    const accept = (ready: Ready): Admission => ({
-      _tag: "Accepted",
-      call: ready.call,
-      definition: tool,
-      run: run(item, ready, identity, options, available)
-    })
-
-    /** Asks the policy, then decodes; `undefined` prompts for nothing. */
-    const examine = Effect.fnUntraced(function*(input: unknown): Effect.fn.Return<Examined> {
-      const decision = yield* check({
-        tool,
-        input,
-        sessionId: identity.sessionId,
-        traceId: identity.traceId,
-        toolCallId: call.id,
-        turn: identity.turn
-      }, options?.restrict)
-      if (decision._tag === "Deny") {
-        return {
-          _tag: "Refused",
-          reason: new PermissionDenied({ permissions: tool.permissions, explanation: decision.explanation })
-        }
+    const decision = yield* check({
+      tool,
+      input,
+      sessionId: identity.sessionId,
+      traceId: identity.traceId,
+      toolCallId: call.id,
+      turn: identity.turn
+    }, options?.restrict)
+    if (decision._tag === "Deny") {
+      return {
+        _tag: "Refused",
+        reason: new PermissionDenied({ permissions: tool.permissions, explanation: decision.explanation })
       }
-      if (!Predicate.isObject(input)) return { _tag: "Refused", reason: notAnObject(input ?? null) }
-      const prepared = yield* Effect.exit(Effect.suspend(() => item.implementation.prepare(input)))
-      if (prepared._tag === "Failure") return { _tag: "Refused", reason: yield* reasonOf(call, prepared.cause) }
-      const prompt = decision._tag === "Ask"
-        ? decision.question
-        : (yield* prepared.value.needsApproval)
-        ? DEFAULT_PROMPT
-        : undefined
-      return { _tag: "Fit", prepared: prepared.value, prompt }
+    }
+    if (!Predicate.isObject(input)) return { _tag: "Refused", reason: notAnObject(input ?? null) }
+    const prepared = yield* Effect.exit(Effect.suspend(() => item.implementation.prepare(input)))
+    if (prepared._tag === "Failure") return { _tag: "Refused", reason: yield* reasonOf(call, prepared.cause) }
+    const prompt = decision._tag === "Ask"
+      ? decision.question
+      : (yield* prepared.value.needsApproval)
+      ? DEFAULT_PROMPT
+      : undefined
+    return { _tag: "Fit", prepared: prepared.value, prompt }
+  })
+
+  const ask = (attempt: Found): Effect.Effect<Admission> =>
+    Effect.flatMap(examine(attempt, attempt.call.params), (examined) => {
+      if (examined._tag === "Refused") return reject(attempt, examined.reason)
+      const { prepared, prompt } = examined
+      return prompt === undefined
+        ? Effect.succeed(accept(attempt, { call: attempt.call, prepared }))
+        : Effect.flatMap(
+          Questions.approval(subjectOf(attempt), prompt),
+          (question) => reject(attempt, new AwaitingAnswer({ question }))
+        )
     })
 
-    const ask = Effect.fnUntraced(function*(examined: Examined): Effect.fn.Return<Admission> {
-      if (examined._tag === "Refused") return yield* reject(examined.reason)
-      if (examined.prompt === undefined) return accept({ call, prepared: examined.prepared })
-      return yield* reject(new AwaitingAnswer({ question: yield* Questions.approval(subject, examined.prompt) }))
-    })
-
-    /** The answer is taken, or the question stays and says what is wrong with it. */
-    const take = Effect.fnUntraced(function*(answered: Answered): Effect.fn.Return<Admission> {
-      const { question } = answered
-      const unfit = (problem: string) => reject(new AwaitingAnswer({ question, problem }))
-      const isCurrent = yield* Questions.isCurrent(subject, question)
-      if (!isCurrent) {
-        // It has begun already: to begin again could do it twice.
-        if (question._tag === "Input") return yield* reject(new ApprovalDenied({ explanation: CHANGED }))
-        return yield* ask(yield* examine(call.params))
-      }
-      const meaning = Questions.meaningOf(answered)
-      switch (meaning._tag) {
-        case "Unfit":
-          return yield* unfit(meaning.problem)
-        case "Denied":
-          return yield* reject(new ApprovalDenied({ explanation: meaning.reason }))
-        case "Approved": {
-          const examined = yield* examine(meaning.input)
-          if (examined._tag === "Fit") {
-            return accept({
-              call: { ...call, params: meaning.input },
-              prepared: examined.prepared,
-              isEdited: meaning.isEdited
-            })
-          }
-          return yield* (meaning.isEdited ? unfit(examined.reason.message) : reject(examined.reason))
-        }
-        case "Replied": {
-          const examined = yield* examine(question.input)
-          if (examined._tag === "Refused") return yield* reject(examined.reason)
-          const reply = { context: meaning.context, answer: meaning.value }
-          const problem = yield* examined.prepared.checkReply(reply)
-          if (problem !== undefined) return yield* unfit(problem)
-          return accept({
-            call: { ...call, params: question.input },
+  /** The answer is taken, or the question stays and says what is wrong with it. */
+  const take = Effect.fnUntraced(function*(attempt: Found, answered: Answered): Effect.fn.Return<Admission> {
+    const { call } = attempt
+    const { question } = answered
+    const unfit = (problem: string) => reject(attempt, new AwaitingAnswer({ question, problem }))
+    const isCurrent = yield* Questions.isCurrent(subjectOf(attempt), question)
+    if (!isCurrent) {
+      // It has begun already: to begin again could do it twice.
+      return yield* question._tag === "Input"
+        ? reject(attempt, new ApprovalDenied({ explanation: CHANGED }))
+        : ask(attempt)
+    }
+    const meaning = Questions.meaningOf(answered)
+    switch (meaning._tag) {
+      case "Unfit":
+        return yield* unfit(meaning.problem)
+      case "Denied":
+        return yield* reject(attempt, new ApprovalDenied({ explanation: meaning.reason }))
+      case "Approved": {
+        const examined = yield* examine(attempt, meaning.input)
+        if (examined._tag === "Fit") {
+          return accept(attempt, {
+            call: { ...call, params: meaning.input },
             prepared: examined.prepared,
-            reply,
-            round: question._tag === "Input" ? question.round + 1 : 0
+            isEdited: meaning.isEdited
           })
         }
+        return yield* (meaning.isEdited ? unfit(examined.reason.message) : reject(attempt, examined.reason))
       }
-    })
+      case "Replied": {
+        const examined = yield* examine(attempt, question.input)
+        if (examined._tag === "Refused") return yield* reject(attempt, examined.reason)
+        const reply = { context: meaning.context, answer: meaning.value }
+        const problem = yield* examined.prepared.checkReply(reply)
+        if (problem !== undefined) return yield* unfit(problem)
+        return accept(attempt, {
+          call: { ...call, params: question.input },
+          prepared: examined.prepared,
+          reply,
+          round: question._tag === "Input" ? question.round + 1 : 0
+        })
+      }
+    }
+  })
 
-    const admission = options?.answered === undefined
-      ? Effect.flatMap(examine(call.params), ask)
-      : take(options.answered)
-    return yield* Effect.catchCause(admission, (cause) => Effect.flatMap(reasonOf(call, cause), reject))
+  const admit: Admit = Effect.fnUntraced(function*(item, available, call, options) {
+    const attempt = { item, available, call, options, identity: yield* identify(call, options, ownSession) }
+    if (!isFound(attempt)) return yield* reject(attempt, new NotFound({ available: available() }))
+    return yield* Effect.catchCause(
+      options?.answered === undefined ? ask(attempt) : take(attempt, options.answered),
+      (cause) => Effect.flatMap(reasonOf(call, cause), (reason) => reject(attempt, reason))
+    )
   })
   return admit
 })
+
+/** A call that asks for admission. */
+interface Attempt {
+  /** The tool, if there is one of that name. */
+  readonly item: Item | undefined
+  /** The names of the tools that are offered beside it. */
+  readonly available: () => ReadonlyArray<string>
+  readonly call: ToolCall
+  readonly options: InvokeOptions | undefined
+  readonly identity: Identity
+}
+
+type Found = Attempt & { readonly item: Item }
+
+const isFound = (attempt: Attempt): attempt is Found => attempt.item !== undefined
+
+const subjectOf = ({ call, identity, item }: Found): Questions.Subject => ({ tool: item.definition, call, identity })
 
 const CHANGED = "the tool has changed since it asked"
 

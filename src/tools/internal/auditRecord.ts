@@ -149,13 +149,15 @@ const limit = (shown: AuditLog.Arguments & { readonly input: Schema.Json }, maxB
   return bytes > maxBytes ? AuditLog.hashArguments(shown) : Effect.succeed(shown.input)
 }
 
+const ALLOWED = new AuditEntry.Allowed()
+
 /** Who let a call run. */
 export const verdictOfReady = ({ isEdited, reply }: Ready): AuditEntry.Verdict =>
   reply !== undefined
     ? new AuditEntry.Answered()
     : isEdited !== undefined
     ? new AuditEntry.Approved({ edited: isEdited })
-    : new AuditEntry.Allowed()
+    : ALLOWED
 
 /** Who kept a call from running. */
 const verdictOf = (reason: ToolErrorReason): AuditEntry.Verdict => {

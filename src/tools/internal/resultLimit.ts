@@ -4,7 +4,7 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import type * as Schema from "effect/Schema"
-import { cutBytes } from "../../internal/text.ts"
+import { cutBytes, isSurelyWithin } from "../../internal/text.ts"
 
 export interface Limited {
   readonly result: Schema.Json
@@ -22,7 +22,11 @@ export const limit = (
   maxResultBytes: number
 ): Limited => {
   const maxBytes = toBytes(maxResultBytes)
-  const { kept, missingBytes } = cutBytes(textOf(value), maxBytes)
+  const text = textOf(value)
+  if (modelOutput === undefined && isSurelyWithin(text, maxBytes)) {
+    return { result: value, modelOutput, truncated: false }
+  }
+  const { kept, missingBytes } = cutBytes(text, maxBytes)
   const parts = modelOutput === undefined ? undefined : limitParts(modelOutput, maxBytes)
   return {
     result: missingBytes === 0 ? value : mark(kept, missingBytes),

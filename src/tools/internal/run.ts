@@ -84,40 +84,60 @@ export const makeRun: (
     const spill = yield* makeSpill(settings.gracePeriod)
     const exclusivity = Exclusivity.make()
 
+    const perform = Effect.fnUntraced(function*(
+      { available, identity, item, maxBytes, options, ready, timeout }: Job,
+      abandon: Exclusivity.Abandon,
+      beside: RunOptions | undefined
+    ): Effect.fn.Return<ToolInvocation> {
+      const { call, prepared } = ready
+      const refusal = beside?.refuse === undefined ? undefined : yield* beside.refuse
+      if (refusal !== undefined) return failedWithin(maxBytes, call, refusal)
+      const { context, end, partial, stop } = makeContext(call, identity, maxBytes, options)
+      const onStart = beside?.onStart
+      if (onStart !== undefined) yield* hearOf(call, "start", onStart)
+      const started = yield* Clock.currentTimeMillis
+      const outcome = yield* supervise(
+        Effect.provideService(Effect.scoped(prepared.run(partial, ready.reply)), ToolContext, context),
+        {
+          timeout,
+          until: beside?.until,
+          gracePeriod: settings.gracePeriod,
+          onStop: stop,
+          onAbandon: abandon
+        }
+      ).pipe(Effect.onExit(() => Effect.sync(end)))
+      const durationMillis = (yield* Clock.currentTimeMillis) - started
+      if (isQuestion(outcome)) {
+        const subject = { tool: item.definition, call, identity }
+        const question = yield* Questions.input(subject, outcome.exit.value, ready.round ?? 0)
+        return failed(call, new AwaitingAnswer({ question }), durationMillis)
+      }
+      const settled = yield* settle(call, outcome, durationMillis, maxBytes)
+      const invocation = settled.truncated
+        ? yield* spill(settled, { tool: item.definition, identity, available }, wholeOf(settled, outcome), maxBytes)
+        : settled
+      return ready.isEdited === true ? tellEdit(invocation) : invocation
+    })
+
+    const conclude = (invocation: ToolInvocation): Effect.Effect<void> => {
+      // A call that waits has no outcome yet.
+      if (invocation.error?.reason._tag === "AwaitingAnswer") return Effect.void
+      record(invocation)
+      return Telemetry.record(invocation)
+    }
+
     return (item, ready, identity, options, available) => {
       const { call, prepared } = ready
-      const timeout = Duration.fromInputUnsafe(item.definition.timeout ?? options?.timeout ?? settings.timeout)
       const maxBytes = options?.maxResultBytes ?? settings.maxResultBytes
+      const timeout = Duration.fromInputUnsafe(item.definition.timeout ?? options?.timeout ?? settings.timeout)
+      const job = { item, ready, identity, options, available, timeout, maxBytes }
       const audited = { call, tool: item.definition, identity, actor: options?.actor }
-
-      const perform = Effect.fnUntraced(function*(abandon: Exclusivity.Abandon, beside: RunOptions | undefined) {
-        const refusal = beside?.refuse === undefined ? undefined : yield* beside.refuse
-        if (refusal !== undefined) return failedWithin(maxBytes, call, refusal)
-        const { context, end, partial, stop } = makeContext(call, identity, maxBytes, options)
-        yield* hearOf(call, "start", () => beside?.onStart?.())
-        const started = yield* Clock.currentTimeMillis
-        const outcome = yield* supervise(
-          Effect.provideService(Effect.scoped(prepared.run(partial, ready.reply)), ToolContext, context),
-          { timeout, until: beside?.until, gracePeriod: settings.gracePeriod, onStop: stop, onAbandon: abandon }
-        ).pipe(Effect.onExit(() => Effect.sync(end)))
-        const durationMillis = (yield* Clock.currentTimeMillis) - started
-        if (isQuestion(outcome)) {
-          const subject = { tool: item.definition, call, identity }
-          const question = yield* Questions.input(subject, outcome.exit.value, ready.round ?? 0)
-          return failed(call, new AwaitingAnswer({ question }), durationMillis)
-        }
-        const settled = yield* settle(call, outcome, durationMillis, maxBytes)
-        const invocation = settled.truncated
-          ? yield* spill(settled, { tool: item.definition, identity, available }, wholeOf(settled, outcome), maxBytes)
-          : settled
-        return ready.isEdited === true ? tellEdit(invocation) : invocation
-      })
 
       const work = (abandon: Exclusivity.Abandon, beside: RunOptions | undefined) =>
         audit.around(
           audited,
           AuditRecord.verdictOfReady(ready),
-          perform(abandon, beside),
+          perform(job, abandon, beside),
           Effect.sync(() => failedWithin(maxBytes, call, new NotExecuted({ why: "unaudited" })))
         )
 
@@ -131,17 +151,23 @@ export const makeRun: (
             return Effect.as(audit.rejected(audited, reason), failedWithin(maxBytes, call, reason))
           })
         ).pipe(
-          Effect.tap((invocation) => {
-            // A call that waits has no outcome yet.
-            if (invocation.error?.reason._tag === "AwaitingAnswer") return Effect.void
-            record(invocation)
-            return Telemetry.record(invocation)
-          }),
+          Effect.tap(conclude),
           Telemetry.span(call, settings.captureContent)
         )
     }
   }
 )
+
+/** One run. */
+interface Job {
+  readonly item: Item
+  readonly ready: Ready
+  readonly identity: Identity
+  readonly options: InvokeOptions | undefined
+  readonly available: () => ReadonlyArray<string>
+  readonly timeout: Duration.Duration
+  readonly maxBytes: number
+}
 
 /** The record of a failed call whose explanation keeps to the limit too. */
 export const failedWithin = (

@@ -49,7 +49,11 @@ export const span = (
 ): (run: Effect.Effect<ToolInvocation>) => Effect.Effect<ToolInvocation> =>
 (run) =>
   run.pipe(
-    Effect.tap((invocation) => Effect.annotateCurrentSpan(outcomeAttributes(invocation, captureContent))),
+    Effect.tap((invocation) =>
+      invocation.error === undefined && !captureContent
+        ? Effect.void
+        : Effect.annotateCurrentSpan(outcomeAttributes(invocation, captureContent))
+    ),
     Effect.withSpan(`execute_tool ${call.name}`, {
       attributes: {
         "gen_ai.operation.name": "execute_tool",
