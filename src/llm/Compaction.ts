@@ -24,7 +24,7 @@ import type { CompactionError } from "./CompactionError.ts"
 import * as CompactionStrategy from "./CompactionStrategy.ts"
 import { makeCompactor } from "./internal/compactor.ts"
 import * as Overflow from "./internal/compactOverflow.ts"
-import { addUsage, NO_USAGE } from "./internal/usage.ts"
+import { makeTally } from "./internal/usage.ts"
 
 // =============================================================================
 // Models
@@ -275,19 +275,17 @@ export const compact: <R>(
   { force, messages, tools = [] }: Request
 ) {
   const compactor = makeCompactor(yield* provided(self), yield* Effect.serviceOption(Tokenizer.Tokenizer))
-  let usage = NO_USAGE
+  const usage = makeTally()
   const outcome = yield* compactor.prepare(
     { messages, system: [], tools, model: yield* LanguageModel.LanguageModel },
     {
       force,
-      spend: (spent) => {
-        usage = addUsage(usage, spent)
-      }
+      spend: usage.add
     }
   )
   if (outcome._tag !== "Compacted") return undefined
   const { strategy, tokensAfter, tokensBefore } = outcome
-  return { messages: outcome.messages, strategy, tokensBefore, tokensAfter, usage }
+  return { messages: outcome.messages, strategy, tokensBefore, tokensAfter, usage: usage.read() }
 })
 
 // =============================================================================

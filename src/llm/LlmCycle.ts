@@ -51,7 +51,7 @@ import { findInvalid } from "./internal/spending.ts"
 import { streamLoop } from "./internal/streamLoop.ts"
 import * as Telemetry from "./internal/telemetry.ts"
 import { type Concluded, resume } from "./internal/turn.ts"
-import { NO_USAGE } from "./internal/usage.ts"
+import { makeTally } from "./internal/usage.ts"
 import type { ObjectOptions, ObjectResponse } from "./ObjectResponse.ts"
 import type { SavedCycle } from "./SavedCycle.ts"
 
@@ -236,7 +236,7 @@ const assemble = Effect.fnUntraced(function*<R>(
     account: Budget.makeAccount({ limits: Budget.NO_LIMITS, pricing: config.pricing }),
     compactor: yield* compactorOf(config),
     history: History.fromMessages(config.history ?? [], config.turns),
-    usage: NO_USAGE,
+    tally: makeTally(),
     pending: [],
     running: new Set(),
     submit: undefined
@@ -319,7 +319,7 @@ const assemble = Effect.fnUntraced(function*<R>(
     resumeObject: (options, answers) => runTowards(takeUp(answers), options),
     resumeStreamObject: (options, answers) => streamTowards(takeUp(answers), options),
     pending: Effect.sync(() => conversation.pending),
-    usage: Effect.sync(() => conversation.usage),
+    usage: Effect.sync(() => conversation.tally.read()),
     spent: Effect.suspend(() => Budget.spentOf(conversation.account)),
     messages: Effect.sync(() => History.messages(conversation.history)),
     history: Effect.sync(() => conversation.history),

@@ -106,10 +106,12 @@ const toMillis = (input: Duration.Input | undefined): number | undefined => {
 
 /** The account and those that are charged with it, the nearest first. */
 const lineOf = (account: Account): ReadonlyArray<Account> => {
-  const line = new Set([account])
-  // A set goes on with what is added to it meanwhile.
-  for (const each of line) for (const other of each.charged) line.add(other)
-  return Array.from(line).filter((each) => each === account || each.isOpen)
+  const line = [account]
+  // It goes on with what is added to it meanwhile.
+  for (const each of line) {
+    for (const other of each.charged) if (!line.includes(other)) line.push(other)
+  }
+  return line.filter((each) => each === account || each.isOpen)
 }
 
 /** Whether anything depends on how many tokens are used. */

@@ -23,7 +23,7 @@ import type { Compactor } from "./compactor.ts"
 import type { Keeper } from "./keeper.ts"
 import type { Goal } from "./objectAnswer.ts"
 import { makeTracker } from "./repetition.ts"
-import { addUsage, NO_USAGE } from "./usage.ts"
+import { makeTally, type Tally } from "./usage.ts"
 
 /** A conversation. Only the submit whose turn it is writes to it. */
 export interface Conversation {
@@ -50,7 +50,7 @@ export interface Conversation {
   readonly compactor: Compactor | undefined
   history: History.History
   /** Tokens of all submits. */
-  usage: Response.Usage
+  tally: Tally
   /** What calls of the last turn wait for. */
   pending: ReadonlyArray<Question>
   /** Calls of the last turn that may have begun and have no result yet, by index. */
@@ -72,7 +72,7 @@ export interface Submit {
   /** Who hears of running tools; the streaming loop has one for each turn. */
   sink: Sink
   turns: number
-  usage: Response.Usage
+  readonly tally: Tally
   readonly invocations: Array<ToolInvocation>
   /** What it has spent, and may spend. */
   readonly account: Budget.Account
@@ -107,7 +107,7 @@ export const makeSubmit = (conversation: Conversation, withTools: boolean, saved
     isHeard: false,
     sink: SILENCE,
     turns: saved?.turns ?? 0,
-    usage: saved?.usage ?? NO_USAGE,
+    tally: makeTally(saved?.usage),
     invocations,
     account: Budget.makeAccount({
       // Where a limit is none, nothing is asked.
@@ -123,8 +123,8 @@ export const makeSubmit = (conversation: Conversation, withTools: boolean, saved
 
 /** Counts tokens that were used for a submit. */
 export const charge = (submit: Submit, usage: Response.Usage): void => {
-  submit.usage = addUsage(submit.usage, usage)
-  submit.conversation.usage = addUsage(submit.conversation.usage, usage)
+  submit.tally.add(usage)
+  submit.conversation.tally.add(usage)
 }
 
 export const systemMessages = (system: string | undefined): ReadonlyArray<Prompt.Message> =>
@@ -149,7 +149,7 @@ export const turnState = (submit: Submit, turn: number): TurnState => ({
   get messages() {
     return History.messages(submit.conversation.history)
   },
-  usage: submit.usage,
+  usage: submit.tally.read(),
   invocations: submit.invocations.slice(),
   tokens: submit.account.tokens,
   cost: Budget.costOf(submit.account),
@@ -162,7 +162,7 @@ export const turnState = (submit: Submit, turn: number): TurnState => ({
 export const save = (conversation: Conversation, revision: number): Effect.Effect<SavedCycle> =>
   Effect.gen(function*() {
     const sharedState = yield* Ref.get(conversation.sharedState)
-    const { pending, running, sessionId, submit, usage } = conversation
+    const { pending, running, sessionId, submit, tally } = conversation
     // The submit is there to be resumed, which asks again for what was cut off.
     const history = submit === undefined ? conversation.history : withoutDraft(conversation.history)
     const spent = yield* Budget.spentOf(conversation.account)
@@ -176,13 +176,13 @@ export const save = (conversation: Conversation, revision: number): Effect.Effec
       pending,
       // Tools may keep anything there: what is no JSON is refused by whoever writes it.
       sharedState: Object.fromEntries(sharedState) as Record<string, Schema.Json>,
-      usage,
+      usage: tally.read(),
       spent,
       ...(submit === undefined || spentBySubmit === undefined ? undefined : {
         submit: {
           withTools: submit.withTools,
           turns: submit.turns,
-          usage: submit.usage,
+          usage: submit.tally.read(),
           invocations: submit.invocations.slice(),
           spent: spentBySubmit,
           ...(Budget.isRenewed(submit.account) ? { budgetFrom: submit.account.from } : undefined)
@@ -200,4 +200,4 @@ export const keep = (submit: Submit): Effect.Effect<void, CycleError> => {
 }
 
 export const fail = (submit: Submit, reason: CycleErrorReason): CycleError =>
-  new CycleError({ reason, turns: submit.turns, usage: submit.usage, invocations: submit.invocations })
+  new CycleError({ reason, turns: submit.turns, usage: submit.tally.read(), invocations: submit.invocations })

@@ -68,7 +68,7 @@ export const respond = (
     content: answer.content,
     finishReason,
     pending: submit.conversation.pending,
-    usage: submit.usage,
+    usage: submit.tally.read(),
     turns: submit.turns,
     invocations: submit.invocations,
     ...(submit.goal?.given === undefined ? undefined : { value: submit.goal.given }),

@@ -6,13 +6,14 @@ import type { SavedCycle } from "../SavedCycle.ts"
 import * as Budget from "./budget.ts"
 import { type Conversation, makeSubmit } from "./conversation.ts"
 import { INTERRUPTED } from "./running.ts"
+import { makeTally } from "./usage.ts"
 
 /** Calls that were running when it was kept may have taken effect, so they are not run again. */
 export const restore = (conversation: Conversation, saved: SavedCycle): void => {
   let history = History.reopen(History.fromMessages(saved.messages, saved.turns))
   for (const index of saved.running) history = History.settle(history, index, INTERRUPTED)
   conversation.history = history
-  conversation.usage = saved.usage
+  conversation.tally = makeTally(saved.usage)
   conversation.account = Budget.makeAccount({
     limits: Budget.NO_LIMITS,
     pricing: conversation.config.pricing,

@@ -59,11 +59,6 @@ const formatOf = (json: unknown): number | undefined => {
 // From text
 // =============================================================================
 
-const decode = Schema.decodeUnknownSync(Schema.toCodecJson(Schema.Struct({
-  format: Schema.Literal(FORMAT),
-  cycle: SavedCycle
-})))
-
 /** The conversation of a text, under the revision it was found at. */
 export const fromText = (
   sessionId: string,
@@ -77,7 +72,7 @@ export const fromText = (
     if (format === undefined) return corrupt("it says no format, and is no list of messages")
     if (format > FORMAT) return Result.fail(new UnsupportedFormat({ found: format, supported: FORMAT }))
     const migrated = MIGRATIONS.slice(format).reduce((json, migrate) => migrate(json, sessionId), json)
-    const { cycle } = decode(revision === undefined ? migrated : at(revision, migrated))
+    const { cycle } = codecs().decode(revision === undefined ? migrated : at(revision, migrated))
     // Questions to a person are bound to their conversation; under another id they would not be.
     if (cycle.sessionId !== sessionId) return corrupt(`it is the conversation "${excerpt(cycle.sessionId, 100)}"`)
     return Result.succeed(cycle)
@@ -107,27 +102,24 @@ export const isWhole = (text: string): boolean => {
 // To text
 // =============================================================================
 
+/** JSON text of values. */
+const texts = <A>(schema: Schema.Codec<A, unknown>): (value: A) => string => {
+  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
+  return (value) => JSON.stringify(encode(value))
+}
+
 /** JSON text of values that do not change, made once for each. */
 const remembered = <A extends object>(schema: Schema.Codec<A, unknown>): (value: A) => string => {
-  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
-  const texts = new WeakMap<A, string>()
+  const textOf = texts(schema)
+  const known = new WeakMap<A, string>()
   return (value) => {
-    const known = texts.get(value)
-    if (known !== undefined) return known
-    const text = JSON.stringify(encode(value))
-    texts.set(value, text)
+    const found = known.get(value)
+    if (found !== undefined) return found
+    const text = textOf(value)
+    known.set(value, text)
     return text
   }
 }
-
-const messageText = remembered(Prompt.Message)
-const invocationText = remembered(ToolInvocation)
-
-// What grows with the conversation is put into the text of the rest.
-const { messages: _messages, submit: _submit, ...cycleFields } = SavedCycle.fields
-const { invocations: _invocations, ...submitFields } = SavedSubmit.fields
-const encodeCycle = Schema.encodeSync(Schema.toCodecJson(Schema.Struct(cycleFields)))
-const encodeSubmit = Schema.encodeSync(Schema.toCodecJson(Schema.Struct(submitFields)))
 
 /**
  * The text of a conversation, in pieces: most are the same strings from one save to the next. It ends in a line feed and
@@ -135,17 +127,20 @@ const encodeSubmit = Schema.encodeSync(Schema.toCodecJson(Schema.Struct(submitFi
  */
 export const toPieces = (saved: SavedCycle): Result.Result<ReadonlyArray<string>, NotStorable> =>
   Result.try({
-    try: () => [
-      `{"format":${FORMAT},"cycle":${opened(encodeCycle(saved))}`,
-      ...(saved.submit === undefined ? [] : [
-        `,"submit":${opened(encodeSubmit(saved.submit))},"invocations":[`,
-        ...separated(saved.submit.invocations, invocationText),
-        "]}"
-      ]),
-      ",\"messages\":[",
-      ...separated(saved.messages, messageText),
-      "]}}\n"
-    ],
+    try: () => {
+      const { cycleText, invocationText, messageText, submitText } = codecs()
+      return [
+        `{"format":${FORMAT},"cycle":${opened(cycleText(saved))}`,
+        ...(saved.submit === undefined ? [] : [
+          `,"submit":${opened(submitText(saved.submit))},"invocations":[`,
+          ...separated(saved.submit.invocations, invocationText),
+          "]}"
+        ]),
+        ",\"messages\":[",
+        ...separated(saved.messages, messageText),
+        "]}}\n"
+      ]
+    },
     catch: (error) => new NotStorable({ issue: excerpt(messageOf(error), MAX_ISSUE_CHARACTERS) })
   })
 
@@ -153,7 +148,32 @@ const separated = <A>(values: ReadonlyArray<A>, text: (value: A) => string): Rea
   values.flatMap((value, index) => index === 0 ? [text(value)] : [",", text(value)])
 
 /** The text of an object that has members, before its end. */
-const opened = (json: Schema.Json): string => JSON.stringify(json).slice(0, -1)
+const opened = (text: string): string => text.slice(0, -1)
+
+// =============================================================================
+// Codecs
+// =============================================================================
+
+const makeCodecs = () => {
+  // What grows with the conversation is put into the text of the rest.
+  const { messages: _messages, submit: _submit, ...cycleFields } = SavedCycle.fields
+  const { invocations: _invocations, ...submitFields } = SavedSubmit.fields
+  return {
+    decode: Schema.decodeUnknownSync(Schema.toCodecJson(Schema.Struct({
+      format: Schema.Literal(FORMAT),
+      cycle: SavedCycle
+    }))),
+    cycleText: texts(Schema.Struct(cycleFields)),
+    submitText: texts(Schema.Struct(submitFields)),
+    messageText: remembered(Prompt.Message),
+    invocationText: remembered(ToolInvocation)
+  }
+}
+
+let made: ReturnType<typeof makeCodecs> | undefined
+
+/** Made with the first conversation that is stored or read: most programs store none. */
+const codecs = () => made ??= makeCodecs()
 
 // =============================================================================
 // Internals

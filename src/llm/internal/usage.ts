@@ -5,21 +5,40 @@ import * as Response from "effect/ai/Response"
 
 export const NO_USAGE: Response.Usage = new Response.Usage({ inputTokens: {}, outputTokens: {} })
 
-export const addUsage = (a: Response.Usage, b: Response.Usage): Response.Usage =>
-  // Sums of counts are counts. It is called for each turn and each level above it.
-  new Response.Usage({
-    inputTokens: {
-      uncached: add(a.inputTokens.uncached, b.inputTokens.uncached),
-      total: add(a.inputTokens.total, b.inputTokens.total),
-      cacheRead: add(a.inputTokens.cacheRead, b.inputTokens.cacheRead),
-      cacheWrite: add(a.inputTokens.cacheWrite, b.inputTokens.cacheWrite)
+/** A sum that grows, and is made a usage when somebody reads it: that takes longer than to add all of a turn. */
+export interface Tally {
+  readonly add: (usage: Response.Usage) => void
+  readonly read: () => Response.Usage
+}
+
+export const makeTally = (from: Response.Usage = NO_USAGE): Tally => {
+  let sum: Counts = from
+  let usage: Response.Usage | undefined = from
+  return {
+    // Sums of counts are counts.
+    add: (other) => {
+      sum = plus(sum, other)
+      usage = undefined
     },
-    outputTokens: {
-      total: add(a.outputTokens.total, b.outputTokens.total),
-      text: add(a.outputTokens.text, b.outputTokens.text),
-      reasoning: add(a.outputTokens.reasoning, b.outputTokens.reasoning)
-    }
-  }, { disableChecks: true })
+    read: () => usage ??= new Response.Usage(sum, { disableChecks: true })
+  }
+}
+
+type Counts = Pick<Response.Usage, "inputTokens" | "outputTokens">
+
+const plus = (a: Counts, b: Counts): Counts => ({
+  inputTokens: {
+    uncached: add(a.inputTokens.uncached, b.inputTokens.uncached),
+    total: add(a.inputTokens.total, b.inputTokens.total),
+    cacheRead: add(a.inputTokens.cacheRead, b.inputTokens.cacheRead),
+    cacheWrite: add(a.inputTokens.cacheWrite, b.inputTokens.cacheWrite)
+  },
+  outputTokens: {
+    total: add(a.outputTokens.total, b.outputTokens.total),
+    text: add(a.outputTokens.text, b.outputTokens.text),
+    reasoning: add(a.outputTokens.reasoning, b.outputTokens.reasoning)
+  }
+})
 
 const add = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : a + b
