@@ -127,7 +127,7 @@ export const tool = <R = never>(
     if (parent === undefined) return yield* fail("a sub-agent runs inside of a cycle only")
     if (parent.depth >= MAX_DEPTH) return yield* fail(`sub-agents run ${MAX_DEPTH} deep at the most`)
 
-    const kept = reply === undefined ? undefined : yield* decodeKept(reply.context).pipe(
+    const kept = reply === undefined ? undefined : yield* codecs().decodeKept(reply.context).pipe(
       Effect.mapError((cause) => fail("what was kept of the sub-agent cannot be read", cause))
     )
     // What its own turn did not offer stays out of reach when it goes on in another.
@@ -139,7 +139,7 @@ export const tool = <R = never>(
       Effect.provideService(ToolRegistry, parent.registry),
       Effect.provideService(LanguageModel.LanguageModel, model ?? parent.model)
     )
-    const told = reply === undefined ? String(args["prompt"]) : yield* decodeAnswers(reply.answer).pipe(
+    const told = reply === undefined ? String(args["prompt"]) : yield* codecs().decodeAnswers(reply.answer).pipe(
       Effect.mapError((cause) => fail("the answers cannot be read", cause))
     )
     const about = { turn: call.turn, index: call.index, toolCallId: call.toolCallId, toolName: name }
@@ -156,7 +156,9 @@ export const tool = <R = never>(
     if (end.isPaused) return yield* fail(`it was paused before it had an answer: ${end.exceeded?.message}`)
     if (end.pending.length === 0) return end.text
     return ToolOutput.awaitingInput({
-      context: yield* Effect.orDie(Effect.flatMap(cycle.saved, (cycle) => encodeKept({ cycle, tools: toolNames }))),
+      context: yield* Effect.orDie(
+        Effect.flatMap(cycle.saved, (cycle) => codecs().encodeKept({ cycle, tools: toolNames }))
+      ),
       prompt: [
         ...(end.problem === undefined ? [] : [end.problem]),
         ...end.pending.map(({ prompt, toolName }) => `${toolName}: ${prompt}`)
@@ -186,7 +188,7 @@ export const tool = <R = never>(
  * @since 0.1.0
  */
 export const questions = (question: Question.Question): Effect.Effect<ReadonlyArray<Question.Question>> =>
-  question._tag === "Approval" ? Effect.succeed([]) : Effect.match(decodeKept(question.context), {
+  question._tag === "Approval" ? Effect.succeed([]) : Effect.match(codecs().decodeKept(question.context), {
     onFailure: () => [],
     onSuccess: ({ cycle }) => cycle.pending
   })
@@ -198,7 +200,7 @@ export const questions = (question: Question.Question): Effect.Effect<ReadonlyAr
  * @since 0.1.0
  */
 export const reply = (question: Question.Question, answers: ReadonlyArray<Question.Answer>): Question.Answer =>
-  Question.reply(question, encodeAnswers(answers))
+  Question.reply(question, codecs().encodeAnswers(answers))
 
 // =============================================================================
 // Internals
@@ -223,14 +225,22 @@ const INPUT_SCHEMA = {
 
 const ANSWERS_SCHEMA = { type: "array", items: { type: "object" } }
 
-/** What is kept while it waits; `tools` are the names of those that it was offered. */
-const KeptJson = Schema.toCodecJson(Schema.Struct({ cycle: SavedCycle, tools: Schema.Array(Schema.String) }))
-const decodeKept = Schema.decodeUnknownEffect(KeptJson)
-const encodeKept = Schema.encodeEffect(KeptJson)
+const makeCodecs = () => {
+  // What is kept while it waits; `tools` are the names of those that it was offered.
+  const kept = Schema.toCodecJson(Schema.Struct({ cycle: SavedCycle, tools: Schema.Array(Schema.String) }))
+  const answers = Schema.toCodecJson(Schema.Array(Question.Answer))
+  return {
+    decodeKept: Schema.decodeUnknownEffect(kept),
+    encodeKept: Schema.encodeEffect(kept),
+    decodeAnswers: Schema.decodeUnknownEffect(answers),
+    encodeAnswers: Schema.encodeSync(answers)
+  }
+}
 
-const AnswersJson = Schema.toCodecJson(Schema.Array(Question.Answer))
-const decodeAnswers = Schema.decodeUnknownEffect(AnswersJson)
-const encodeAnswers = Schema.encodeSync(AnswersJson)
+let made: ReturnType<typeof makeCodecs> | undefined
+
+/** Made with the first question of a sub-agent: making them takes milliseconds. */
+const codecs = () => made ??= makeCodecs()
 
 // Its tools are among those of the call's turn, and never itself; what restricts
 // the cycle above restricts it.

@@ -193,4 +193,10 @@ export type AuditEntry = typeof AuditEntry.Type
  * @category destructors
  * @since 0.1.0
  */
-export const toJson: (entry: AuditEntry) => Schema.Json = Schema.encodeSync(Schema.toCodecJson(AuditEntry))
+export const toJson = (entry: AuditEntry): Schema.Json => {
+  encode ??= Schema.encodeSync(Schema.toCodecJson(AuditEntry))
+  return encode(entry)
+}
+
+// Made with the first entry: most programs write none.
+let encode: ((entry: AuditEntry) => Schema.Json) | undefined

@@ -58,17 +58,23 @@ const Parameters = Schema.Struct({
   )
 })
 
-const Reader = Tool.Service<"agcore/tools/ReadResult">()(NAME, {
-  description:
-    "Reads a result of an earlier tool call that was too large to be shown whole: a page of it by offset and "
-    + "length, or the places where a text is found.",
-  parameters: Parameters,
-  success: Schema.String,
-  permissions: [Permission.Read],
-  readonly: true,
-  idempotent: true,
-  openWorld: false
-})
+const makeReader = () =>
+  Tool.Service<"agcore/tools/ReadResult">()(NAME, {
+    description:
+      "Reads a result of an earlier tool call that was too large to be shown whole: a page of it by offset and "
+      + "length, or the places where a text is found.",
+    parameters: Parameters,
+    success: Schema.String,
+    permissions: [Permission.Read],
+    readonly: true,
+    idempotent: true,
+    openWorld: false
+  })
+
+let made: ReturnType<typeof makeReader> | undefined
+
+/** Made when somebody registers it: most programs do not, and to describe its parameters takes 5 ms. */
+const reader = () => made ??= makeReader()
 
 /**
  * The tool, to be registered beside others. It takes the policy and the store
@@ -109,7 +115,13 @@ const Reader = Tool.Service<"agcore/tools/ReadResult">()(NAME, {
  * @since 0.1.0
  */
 export const tool: Tool.Tool<PermissionPolicy> = {
-  ...Reader,
+  "~agcore/tools/Tool": "~agcore/tools/Tool",
+  get definition() {
+    return reader().definition
+  },
+  get schemaProblem() {
+    return reader().schemaProblem
+  },
   implementation: Effect.gen(function*() {
     const store = yield* ResultStore.ResultStore
     const policy = yield* PermissionPolicy
@@ -117,8 +129,8 @@ export const tool: Tool.Tool<PermissionPolicy> = {
       yield* Effect.logWarning(`"${NAME}" is registered where no ResultStore is: there will be nothing to read`)
     }
     // A Layer of its own for each registry: two of them may have two stores.
-    const built = yield* Effect.scoped(Layer.build(Reader.layer(makeHandler(store, policy))))
-    return Context.get(built, Reader)
+    const built = yield* Effect.scoped(Layer.build(reader().layer(makeHandler(store, policy))))
+    return Context.get(built, reader())
   })
 }
 
