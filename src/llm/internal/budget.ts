@@ -65,7 +65,7 @@ export const makeAccount = (options: {
   }
 }
 
-const NOTHING = new Spent({ tokens: 0, cost: 0, millis: 0 }, { disableChecks: true })
+const NOTHING = new Spent({ tokens: 0, cost: 0, millis: 0 })
 
 // -----------------------------------------------------------------------------
 // Limits

@@ -3,11 +3,7 @@
  */
 import * as Response from "effect/ai/Response"
 
-// Not checked: its schema would be compiled for this while the package is imported.
-export const NO_USAGE: Response.Usage = new Response.Usage(
-  { inputTokens: {}, outputTokens: {} },
-  { disableChecks: true }
-)
+export const NO_USAGE: Response.Usage = new Response.Usage({ inputTokens: {}, outputTokens: {} })
 
 /** A sum that grows, and is made a usage when somebody reads it: that takes longer than to add all of a turn. */
 export interface Tally {
