@@ -48,19 +48,21 @@ export const decodeItems = <A>(
     if (items !== undefined && items !== null) report({ kind: "dropped-item", message: `${kind}: not a list` })
     return []
   }
-  const decoded = new Map<string, A>()
-  for (const [index, item] of items.entries()) {
+  const keys = new Set<string>()
+  const decoded: Array<A> = []
+  items.forEach((item: unknown, index) => {
     const value = isObject(item) ? decode(item, report) : undefined
     if (value === undefined) {
-      report({ kind: "dropped-item", message: `${kind} ${index} has no usable ${identityOf(kind)}` })
-      continue
+      return report({ kind: "dropped-item", message: `${kind} ${index} has no usable ${identityOf(kind)}` })
     }
     const key = keyOf(value)
-    if (decoded.has(key)) {
-      report({ kind: "dropped-item", message: `${kind} "${key}" is listed twice; the first counts` })
-    } else decoded.set(key, value)
-  }
-  return [...decoded.values()]
+    if (keys.has(key)) {
+      return report({ kind: "dropped-item", message: `${kind} "${key}" is listed twice; the first counts` })
+    }
+    keys.add(key)
+    decoded.push(value)
+  })
+  return decoded
 }
 
 const identityOf = (kind: string): string => kind.startsWith("resource") ? "URI" : "name"

@@ -6,8 +6,6 @@
  * chunk are decoded together: for small messages, that costs most. A line over the limit is passed over up to its end; its
  * beginning and its end tell which request it would have answered.
  */
-import { concat } from "./bytes.ts"
-
 const LF = 0x0a
 
 /** How much of an oversized line is kept at either side. */
@@ -27,38 +25,54 @@ export interface LineReader {
   readonly end: () => void
 }
 
+/** Memory for unfinished lines: what there is at least, and what stays after a line that needed more. */
+const MIN_HELD_BYTES = 64 * 1024
+const MAX_HELD_BYTES = 2 * 1024 * 1024
+
 export const makeLineReader = (max: number, handlers: LineHandlers): LineReader => {
   // Never throws. Each line may begin with a byte order mark, so the mark is taken away there.
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
-  let parts: Array<Uint8Array> = []
+  // What has come of a line that is not complete. Used again: fresh memory costs more than the copying.
+  let held = new Uint8Array(0)
   let size = 0
   let overflow: "settled" | "open" | undefined
-
-  const push = (bytes: Uint8Array): void => {
-    if (bytes.length === 0) return
-    size += bytes.length
-    parts.push(bytes)
-    if (size <= max) return
-    overflow ??= handlers.overflowing(decoder.decode(concat(parts, size).subarray(0, EDGE))) ? "settled" : "open"
-    // Only the last bytes are needed from here on.
-    let kept = 0
-    let first = parts.length
-    while (first > 0 && kept < EDGE) kept += parts[--first]?.length ?? 0
-    parts = parts.slice(first)
-  }
 
   const line = (text: string): void => {
     if (text.trim() !== "") handlers.line(text.startsWith("\ufeff") ? text.slice(1) : text)
   }
 
-  const finish = (): void => {
-    if (overflow !== undefined) {
-      const length = parts.reduce((sum, part) => sum + part.length, 0)
-      if (overflow === "open") handlers.oversized(decoder.decode(concat(parts, length).subarray(-EDGE)))
-    } else if (size > 0) {
-      line(decoder.decode(concat(parts, size)))
+  const append = (bytes: Uint8Array): void => {
+    const needed = size + bytes.length
+    if (needed > held.length) {
+      const larger = new Uint8Array(Math.max(needed, 2 * held.length, MIN_HELD_BYTES))
+      larger.set(held.subarray(0, size))
+      held = larger
     }
-    parts = []
+    held.set(bytes, size)
+    size = needed
+  }
+
+  const push = (bytes: Uint8Array): void => {
+    if (bytes.length === 0) return
+    append(bytes)
+    if (overflow === undefined) {
+      if (size <= max) return
+      overflow = handlers.overflowing(decoder.decode(held.subarray(0, Math.min(size, EDGE)))) ? "settled" : "open"
+      // Such a line may never end: the memory it took is given back at once.
+      held = held.slice(Math.max(size - EDGE, 0), size)
+      size = held.length
+    } else if (size > EDGE) {
+      // Only the last bytes are needed.
+      held.copyWithin(0, size - EDGE, size)
+      size = EDGE
+    }
+  }
+
+  const finish = (): void => {
+    const bytes = held.subarray(0, size)
+    if (overflow === "open") handlers.oversized(decoder.decode(bytes))
+    else if (overflow === undefined && size > 0) line(decoder.decode(bytes))
+    if (held.length > MAX_HELD_BYTES) held = new Uint8Array(0)
     size = 0
     overflow = undefined
   }
