@@ -19,7 +19,7 @@ import { discover, type Handshake, initialize, negotiate } from "./handshake.ts"
 import { isObject, type JsonObject, type JsonRpcNotification, type JsonRpcResponse, ownId } from "./jsonrpc.ts"
 import type { Agreement } from "./negotiate.ts"
 import { makeReceiver } from "./receive.ts"
-import { traced } from "./tracing.ts"
+import { isTraced, traced } from "./tracing.ts"
 import type { Agreed, Transport } from "./transport.ts"
 
 export interface ConnectionOptions {
@@ -219,34 +219,55 @@ export const makeConnection: (
     }))
 
   const send = (method: string, params: JsonObject, request: RequestOptions): Effect.Effect<unknown, McpError> =>
-    Effect.suspend(() => {
+    Effect.withFiber((fiber) => {
       const protocol = current()
-      return traced(method, request.name, protocol, (trace) => {
-        const progress = request.onProgress !== undefined || request.maxTotalMillis !== undefined
-        const meta = protocol.era === "modern"
-          ? { ...requestMeta(options.identity, protocol.version, logLevel), ...trace }
-          : progress
-          ? {}
-          : undefined
-        const complete = (id: number): JsonObject => {
-          request.onId?.(id)
-          if (meta === undefined) return params
-          const own = isObject(params["_meta"]) ? params["_meta"] : {}
-          return { ...params, _meta: { ...own, ...meta, ...(progress ? { progressToken: id } : {}) } }
-        }
-        return calls.call(method, meta === undefined && request.onId === undefined ? params : complete, {
-          exchange: {
-            protocol,
-            name: request.name,
-            inputSchema: request.inputSchema,
-            longLived: request.longLived
-          },
-          timeoutMillis: request.timeoutMillis,
-          maxTotalMillis: request.maxTotalMillis,
-          onProgress: request.onProgress
-        })
-      })
+      return isTraced(fiber)
+        ? traced(method, request.name, protocol, (trace) => carry(method, params, request, protocol, trace))
+        : carry(method, params, request, protocol, undefined)
     })
+
+  const carry = (
+    method: string,
+    params: JsonObject,
+    request: RequestOptions,
+    protocol: Agreed,
+    trace: JsonObject | undefined
+  ): Effect.Effect<unknown, McpError> => {
+    const progress = request.onProgress !== undefined || request.maxTotalMillis !== undefined
+    const isPlain = protocol.era !== "modern" && !progress && request.onId === undefined
+    return calls.call(method, isPlain ? params : withMeta(params, request, protocol, progress, trace), {
+      exchange: {
+        protocol,
+        name: request.name,
+        inputSchema: request.inputSchema,
+        longLived: request.longLived
+      },
+      timeoutMillis: request.timeoutMillis,
+      maxTotalMillis: request.maxTotalMillis,
+      onProgress: request.onProgress
+    })
+  }
+
+  /** The parameters of a request with its `_meta`, as soon as its id is known. */
+  const withMeta = (
+    params: JsonObject,
+    request: RequestOptions,
+    protocol: Agreed,
+    progress: boolean,
+    trace: JsonObject | undefined
+  ) => {
+    const meta = protocol.era === "modern"
+      ? { ...requestMeta(options.identity, protocol.version, logLevel), ...trace }
+      : progress
+      ? {}
+      : undefined
+    return (id: number): JsonObject => {
+      request.onId?.(id)
+      if (meta === undefined) return params
+      const own = isObject(params["_meta"]) ? params["_meta"] : {}
+      return { ...params, _meta: { ...own, ...meta, ...(progress ? { progressToken: id } : {}) } }
+    }
+  }
 
   const request: Connection["request"] = transport.kind !== "http" ?
     send :

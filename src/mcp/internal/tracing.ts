@@ -5,6 +5,7 @@
  * https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/
  */
 import * as Effect from "effect/Effect"
+import type * as Fiber from "effect/Fiber"
 import * as Tracer from "effect/Tracer"
 import type { McpError } from "../McpError.ts"
 import type { JsonObject } from "./jsonrpc.ts"
@@ -17,33 +18,39 @@ const NAME_ATTRIBUTES: Readonly<Record<string, string>> = {
   "resources/read": "mcp.resource.uri"
 }
 
+/** Whether anybody hears of the spans that a fiber makes. */
+export const isTraced = (fiber: Fiber.Fiber<unknown, unknown>): boolean =>
+  fiber.cache.tracer !== undefined && fiber.cache.tracer !== Tracer.nativeTracer
+
 /** Runs a request in a span. What is handed to it goes into the `_meta` of the request, so that the server's spans join. */
 export const traced = (
   method: string,
   name: string | undefined,
   protocol: Agreed,
   run: (meta: JsonObject | undefined) => Effect.Effect<unknown, McpError>
-): Effect.Effect<unknown, McpError> =>
-  Effect.withFiber((fiber) => {
-    if (fiber.getRef(Tracer.Tracer) === Tracer.nativeTracer) return run(undefined)
-    const attribute = NAME_ATTRIBUTES[method]
-    // A URI would make each span a kind of its own.
-    const title = name === undefined || attribute === undefined || method === "resources/read"
-      ? method
-      : `${method} ${name}`
-    return Effect.useSpan(title, {
+): Effect.Effect<unknown, McpError> => {
+  const attribute = NAME_ATTRIBUTES[method]
+  // A URI would make each span a kind of its own.
+  const title = name === undefined || attribute === undefined || method === "resources/read"
+    ? method
+    : `${method} ${name}`
+  return Effect.useSpan(
+    title,
+    {
       kind: "client",
       attributes: {
         "mcp.method.name": method,
         "mcp.protocol.version": protocol.version,
         ...(name === undefined || attribute === undefined ? {} : { [attribute]: name })
       }
-    }, (span) =>
-      Effect.tapError(run(protocol.era === "modern" ? traceContext(span) : undefined), (error) =>
-        Effect.sync(() =>
-          span.attribute("error.type", error.reason._tag)
-        )))
-  })
+    },
+    (span) =>
+      Effect.tapError(
+        run(protocol.era === "modern" ? traceContext(span) : undefined),
+        (error) => Effect.sync(() => span.attribute("error.type", error.reason._tag))
+      )
+  )
+}
 
 /** https://modelcontextprotocol.io/specification/2026-07-28/basic/index#_meta, https://www.w3.org/TR/trace-context/ */
 const traceContext = (span: Tracer.Span): JsonObject => ({
