@@ -14,14 +14,13 @@ import * as AiTool from "effect/ai/Tool"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { identity } from "effect/Function"
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Layer from "effect/Layer"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import * as Validator from "../internal/jsonSchema.ts"
+import type { compile } from "../internal/jsonSchema.ts"
 import * as ParametersSchema from "../internal/parametersSchema.ts"
 import { implementation } from "./internal/implementation.ts"
 import type { Permission } from "./Permission.ts"
@@ -134,6 +133,8 @@ export interface Prepared {
 export interface Implementation {
   /** Fails with `InvalidArguments` when the arguments do not fit. */
   readonly prepare: (args: unknown) => Effect.Effect<Prepared, ToolError>
+  /** Why the tool cannot be offered, where only building it has shown that. Default: it can. */
+  readonly schemaProblem?: string | undefined
 }
 
 /**
@@ -147,7 +148,10 @@ export interface Tool<out R = never> {
   readonly [TypeId]: typeof TypeId
   readonly definition: Definition
   readonly implementation: Effect.Effect<Implementation, never, R>
-  /** Why the tool cannot be offered, if its schema is unusable. */
+  /**
+   * Why the tool cannot be offered, if its schema is unusable. JSON Schema is
+   * compiled when the tool is built: `Implementation.schemaProblem` says the rest.
+   */
   readonly schemaProblem: string | undefined
 }
 
@@ -494,40 +498,38 @@ export const dynamic = <R = never, Failure extends Schema.Constraint = Schema.Ne
   options: DynamicOptions<R, Failure>
 ): Tool<Captured<R> | Failure["EncodingServices"]> => {
   const inputSchema = ParametersSchema.fromJsonSchema(options.inputSchema)
-  const validate = Result.flatMap(inputSchema, Validator.compile)
-  const unchecked = options.onInvalidSchema === "unchecked"
   return {
     [TypeId]: TypeId,
     definition: makeDefinition(options.name, inputSchema, options),
-    schemaProblem: Result.isFailure(inputSchema)
-      ? inputSchema.failure
-      : Result.isFailure(validate) && !unchecked
-      ? validate.failure
-      : undefined,
-    implementation: implementation({
-      name: options.name,
-      decode: (args) => {
-        if (!Predicate.isObject(args)) return Effect.fail({ message: "expected an object" })
-        const issue = Result.isSuccess(validate) ? validate.success(args) : undefined
-        return issue === undefined ? Effect.succeed(args) : Effect.fail({ message: issue })
-      },
-      success: Schema.Json,
-      // The default of the type parameter is exactly this schema.
-      failure: (options.failure ?? Schema.Never) as Failure,
-      asks: {
-        context: Schema.Json,
-        answer: answerOf(options.answerSchema),
-        answerSchema: options.answerSchema ?? {}
-      },
-      exclusive: options.exclusive,
-      needsApproval: options.needsApproval,
-      handler: options.handler
-    }).pipe(
-      // The registry asks for the implementation once, when the tool is registered.
-      unchecked && Result.isFailure(validate)
-        ? Effect.tap(Effect.logWarning(`The arguments of "${options.name}" are not checked: ${validate.failure}`))
-        : identity
-    )
+    schemaProblem: Result.isFailure(inputSchema) ? inputSchema.failure : undefined,
+    // The registry asks for the implementation once, when the tool is registered.
+    implementation: Effect.flatMap(compiler, (compile) => {
+      const validate = Result.flatMap(inputSchema, compile)
+      const problem = Result.isFailure(validate) ? validate.failure : undefined
+      const unchecked = problem !== undefined && options.onInvalidSchema === "unchecked"
+      const built = implementation({
+        name: options.name,
+        decode: (args) => {
+          if (!Predicate.isObject(args)) return Effect.fail({ message: "expected an object" })
+          const issue = Result.isSuccess(validate) ? validate.success(args) : unchecked ? undefined : problem
+          return issue === undefined ? Effect.succeed(args) : Effect.fail({ message: issue })
+        },
+        success: Schema.Json,
+        // The default of the type parameter is exactly this schema.
+        failure: (options.failure ?? Schema.Never) as Failure,
+        asks: {
+          context: Schema.Json,
+          answer: answerOf(options.answerSchema, compile),
+          answerSchema: options.answerSchema ?? {}
+        },
+        exclusive: options.exclusive,
+        needsApproval: options.needsApproval,
+        handler: options.handler
+      })
+      return unchecked
+        ? Effect.tap(built, Effect.logWarning(`The arguments of "${options.name}" are not checked: ${problem}`))
+        : Effect.map(built, (implementation) => ({ ...implementation, schemaProblem: problem }))
+    })
   }
 }
 
@@ -543,8 +545,19 @@ export const isTool = (u: unknown): u is Tool<unknown> => Predicate.hasProperty(
 // Internals
 // =============================================================================
 
-const answerOf = (answerSchema: Schema.JsonObject | undefined): Schema.Codec<unknown> => {
-  const validate = answerSchema === undefined ? undefined : Validator.compile(answerSchema)
+type Compile = typeof compile
+
+let loaded: Compile | undefined
+
+/** Loaded with the first tool that JSON Schema describes: it takes a tenth of the time to import all of agcore. */
+const compiler: Effect.Effect<Compile> = Effect.suspend(() =>
+  loaded === undefined
+    ? Effect.promise(() => import("../internal/jsonSchema.ts").then(({ compile }) => loaded = compile))
+    : Effect.succeed(loaded)
+)
+
+const answerOf = (answerSchema: Schema.JsonObject | undefined, compile: Compile): Schema.Codec<unknown> => {
+  const validate = answerSchema === undefined ? undefined : compile(answerSchema)
   if (validate === undefined || Result.isFailure(validate)) return Schema.Unknown
   return Schema.Unknown.check(Schema.makeFilter((answer) => validate.success(answer) ?? true))
 }

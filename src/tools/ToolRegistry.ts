@@ -232,6 +232,8 @@ export const make: Effect.Effect<ToolRegistry["Service"], never, PermissionPolic
     if (tool.schemaProblem !== undefined) return yield* fail(new InvalidSchema({ problem: tool.schemaProblem }))
     const name = Names.toValid(originalName)
     const implementation = yield* tool.implementation
+    const problem = implementation.schemaProblem
+    if (problem !== undefined) return yield* fail(new InvalidSchema({ problem }))
     return { name, originalName, definition: { ...tool.definition, name }, implementation }
   })
 

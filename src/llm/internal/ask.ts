@@ -8,6 +8,7 @@ import type * as AiError from "effect/ai/AiError"
 import type * as Response from "effect/ai/Response"
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Channel from "effect/Channel"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -25,7 +26,7 @@ type Parts = NonEmptyReadonlyArray<Response.AnyPart>
 /** One request, one answer. */
 export const whole = (request: Request, config: CycleConfig): Effect.Effect<Answer, AiError.AiError> =>
   Effect.map(
-    again(Effect.provideContext(generateText(request), request.context), config),
+    again(provideTo(generateText(request), request), config),
     ({ content }) => {
       const gathering = gather()
       for (const part of content) gathering.add(part)
@@ -61,6 +62,13 @@ export const open = (
 }
 
 // Calls come back unchecked, to be admitted here; effect/ai never runs one.
+const provideTo = <A>(
+  ask: Effect.Effect<A, AiError.AiError>,
+  { context }: Request
+): Effect.Effect<A, AiError.AiError> => context === NO_CONTEXT ? ask : Effect.provideContext(ask, context)
+
+const NO_CONTEXT = Context.empty()
+
 const options = (request: Request) => ({
   prompt: request.prompt,
   disableToolCallResolution: true as const,

@@ -38,7 +38,8 @@ export const runAll = Effect.fnUntraced(function*(
       admission._tag === "Rejected" && waitingFor(admission) === undefined
         ? Effect.succeed(admission.invocation)
         : runOne(submit, tools, admission, permits),
-    { concurrency: "unbounded" }
+    // One alone needs no fiber of its own.
+    { concurrency: admissions.length }
   )
 })
 
@@ -56,16 +57,20 @@ const runOne = Effect.fnUntraced(function*(
 
   const invocation = yield* tools.settle(admission, invokeOptions(submit), {
     // An answer holds once: that it is used is kept before the call runs.
-    run: (accepted) =>
-      Effect.matchEffect(isAnswered ? keep(submit) : Effect.void, {
-        onFailure: () => Effect.succeed(failed(accepted.call, new NotExecuted({ why: "unsaved" }))),
-        onSuccess: () =>
-          Effect.provideServiceEffect(
-            runAccepted(submit, accepted, permits),
-            CurrentParent,
-            Effect.map(CurrentParent, (above) => asParent(submit, tools, above))
-          )
-      }),
+    run: (accepted) => {
+      const run = Effect.flatMap(CurrentParent, (above) =>
+        Effect.provideService(
+          runAccepted(submit, accepted, permits),
+          CurrentParent,
+          asParent(submit, tools, above)
+        ))
+      return isAnswered
+        ? Effect.matchEffect(keep(submit), {
+          onFailure: () => Effect.succeed(failed(accepted.call, new NotExecuted({ why: "unsaved" }))),
+          onSuccess: () => run
+        })
+        : run
+    },
     onQuestion: (question) => {
       isStarted = false
       // An approval was asked for when the response was complete.
@@ -93,7 +98,8 @@ const runOne = Effect.fnUntraced(function*(
 })
 
 // Siblings go on: whether it could be kept is decided when all have settled.
-const keepIfPossible = (submit: Submit): Effect.Effect<void> => Effect.ignore(keep(submit))
+const keepIfPossible = (submit: Submit): Effect.Effect<void> =>
+  submit.conversation.keeper === undefined ? Effect.void : Effect.ignore(keep(submit))
 
 const wait = (conversation: Conversation, question: Question.Question) => {
   conversation.history = History.settle(conversation.history, question.index, WAITING)

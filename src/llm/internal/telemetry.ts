@@ -3,6 +3,7 @@
  * for generative AI (https://opentelemetry.io/docs/specs/semconv/gen-ai/).
  */
 import type * as Response from "effect/ai/Response"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
@@ -18,16 +19,14 @@ const inputTokens = Metric.withAttributes(tokens, { "gen_ai.token.type": "input"
 const outputTokens = Metric.withAttributes(tokens, { "gen_ai.token.type": "output" })
 
 export const recordTurn = (usage: Response.Usage): Effect.Effect<void> =>
-  Effect.andThen(
-    Metric.update(turns, 1),
-    Effect.andThen(
-      updateIfKnown(inputTokens, usage.inputTokens.total),
-      updateIfKnown(outputTokens, usage.outputTokens.total)
-    )
+  Effect.contextWith((context: Context.Context<never>) =>
+    Effect.sync(() => {
+      turns.updateUnsafe(1, context)
+      const { inputTokens: { total: input }, outputTokens: { total: output } } = usage
+      if (input !== undefined) inputTokens.updateUnsafe(input, context)
+      if (output !== undefined) outputTokens.updateUnsafe(output, context)
+    })
   )
-
-const updateIfKnown = (metric: Metric.Histogram<number>, value: number | undefined): Effect.Effect<void> =>
-  value === undefined ? Effect.void : Metric.update(metric, value)
 
 /** The name and attributes of the span around one submit. */
 export const AGENT_SPAN = "invoke_agent"

@@ -225,7 +225,7 @@ const begin = Effect.fnUntraced(function*(
     admissions.flatMap((admission) => admission._tag === "Accepted" ? admission.call.index ?? 0 : [])
   )
   // What is not kept does not run: its questions stay open. Without calls the turn is kept as it comes to rest.
-  if (admissions.length > 0) {
+  if (admissions.length > 0 && conversation.keeper !== undefined) {
     yield* Effect.onError(keep(submit), () =>
       Effect.sync(() => {
         const others = known.filter(({ index }) => !questions.some((it) => it.index === index))
@@ -241,7 +241,8 @@ const begin = Effect.fnUntraced(function*(
     events,
     settle: Effect.flatMap(runAll(submit, tools, admissions), (invocations) => {
       submit.invocations.push(...invocations.filter((it) => it.error?.reason._tag !== "AwaitingAnswer"))
-      submit.invocations.sort(byPlace)
+      // Those that had to wait come after others that have not.
+      if (known.length > 0) submit.invocations.sort(byPlace)
       return rest(submit, next(invocations))
     })
   }

@@ -95,7 +95,8 @@ export const makeRun: (
       const { context, end, partial, stop } = makeContext(call, identity, maxBytes, options)
       const onStart = beside?.onStart
       if (onStart !== undefined) yield* hearOf(call, "start", onStart)
-      const started = yield* Clock.currentTimeMillis
+      const clock = yield* Clock.Clock
+      const started = clock.currentTimeMillisUnsafe()
       const outcome = yield* supervise(
         Effect.provideService(Effect.scoped(prepared.run(partial, ready.reply)), ToolContext, context),
         {
@@ -106,7 +107,7 @@ export const makeRun: (
           onAbandon: abandon
         }
       ).pipe(Effect.onExit(() => Effect.sync(end)))
-      const durationMillis = (yield* Clock.currentTimeMillis) - started
+      const durationMillis = clock.currentTimeMillisUnsafe() - started
       if (isQuestion(outcome)) {
         const subject = { tool: item.definition, call, identity }
         const question = yield* Questions.input(subject, outcome.exit.value, ready.round ?? 0)
@@ -188,9 +189,13 @@ const ownReason = (reason: ToolErrorReason): ToolErrorReason =>
 
 // Who listens to a call does not decide about it.
 const hearOf = (call: ToolCall, what: string, listener: () => void): Effect.Effect<void> =>
-  Effect.ignoreCause(Effect.sync(listener), {
-    log: "Error",
-    message: `A listener to the ${what} of tool "${call.name}" failed`
+  Effect.suspend(() => {
+    try {
+      listener()
+      return Effect.void
+    } catch (cause) {
+      return Effect.logError(`A listener to the ${what} of tool "${call.name}" failed`, Cause.die(cause))
+    }
   })
 
 /** Why a call failed; what nobody planned for is logged. */
@@ -244,7 +249,13 @@ const settle = (
   const { value } = exit
   // What a handler shows a model is checked here: it may not be what its type says.
   return value._tag === "Final"
-    ? Effect.catchCause(Effect.sync(() => succeeded(call, value, durationMillis, maxBytes)), unexpected)
+    ? Effect.suspend(() => {
+      try {
+        return Effect.succeed(succeeded(call, value, durationMillis, maxBytes))
+      } catch (cause) {
+        return unexpected(Cause.die(cause))
+      }
+    })
     : unexpected(Cause.die(new Error("a question is no result")))
 }
 

@@ -2,6 +2,7 @@
  * Spans and metrics of tool calls, named by the OpenTelemetry conventions for
  * generative AI (https://opentelemetry.io/docs/specs/semconv/gen-ai/).
  */
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { formatJson } from "effect/Formatter"
@@ -21,8 +22,13 @@ export const record = (invocation: ToolInvocation): Effect.Effect<void> => {
   const { durationMillis, error, toolName } = invocation
   // Models make names up, and each set of attributes is kept for good.
   const { counted, failed, timed } = metricsOf(error?.reason._tag === "NotFound" ? undefined : toolName)
-  const update = Effect.andThen(Metric.update(counted, 1), Metric.update(timed, Duration.millis(durationMillis)))
-  return error === undefined ? update : Effect.andThen(update, Metric.update(failed(error.reason._tag), 1))
+  return Effect.contextWith((context: Context.Context<never>) =>
+    Effect.sync(() => {
+      counted.updateUnsafe(1, context)
+      timed.updateUnsafe(Duration.millis(durationMillis), context)
+      if (error !== undefined) failed(error.reason._tag).updateUnsafe(1, context)
+    })
+  )
 }
 
 const makeMetrics = (toolName: string | undefined) => {
