@@ -162,28 +162,29 @@ export const make: (options: Options) => Effect.Effect<LanguageModel.LanguageMod
 
   return yield* Model.make({
     codecTransformer: settings.codecTransformer,
-    ask: Effect.fnUntraced(function*(request, method) {
-      const failures = settings.failures[method]
-      const streamed = method === "streamText" && (profile.streamTools || request.tools.length === 0)
-      const parameters = { ...options.parameters, ...(yield* CurrentParameters) }
-      annotateRequest(request.span, settings, parameters)
-      const made = Request.make(request, { ...settings, parameters }, streamed)
-      if (Result.isFailure(made)) return yield* failures.because(made.failure)
-      const { body, names } = made.success
-      const target = yield* settings.target(failures)
-      const answer = yield* Body.open(transport, { ...target, body }, limits, failures)
-      return {
-        parts: Answer.parts(answer, {
-          assembler: Assembler.make({ declared: names, idPrefix: `${idPrefix}_${requests++}` }),
-          failures,
-          limits,
-          streamed,
-          missingFinish: profile.missingFinish,
-          callable: request.toolCallValidation === "deferred" ? undefined : names,
-          span: request.span
-        })
-      }
-    })
+    ask: (request, method) =>
+      Effect.flatMap(CurrentParameters, (current) => {
+        const failures = settings.failures[method]
+        const streamed = method === "streamText" && (profile.streamTools || request.tools.length === 0)
+        const parameters = { ...options.parameters, ...current }
+        annotateRequest(request.span, settings, parameters)
+        const made = Request.make(request, { ...settings, parameters }, streamed)
+        if (Result.isFailure(made)) return Effect.fail(failures.because(made.failure))
+        const { body, names } = made.success
+        return Effect.map(settings.target(failures), (target) =>
+          Effect.map(Body.open(transport, { ...target, body }, limits, failures), (exchange) => ({
+            answer: Answer.make(exchange, {
+              assembler: Assembler.make({ declared: names, idPrefix: `${idPrefix}_${requests++}` }),
+              failures,
+              limits,
+              streamed,
+              missingFinish: profile.missingFinish,
+              callable: request.toolCallValidation === "deferred" ? undefined : names,
+              span: request.span
+            }),
+            close: exchange.close
+          })))
+      })
   })
 })
 

@@ -10,6 +10,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type * as Pull from "effect/Pull"
 import type { Span } from "effect/Tracer"
+import type { Head } from "../HttpTransport.ts"
 import type * as Assembler from "./assembler.ts"
 import * as Body from "./body.ts"
 import * as Chunks from "./chunks.ts"
@@ -18,9 +19,24 @@ import type { Failures } from "./failures.ts"
 import * as Json from "./json.ts"
 import type { StreamPart } from "./part.ts"
 import { annotateResponse } from "./telemetry.ts"
+import type * as Watch from "./watch.ts"
 
-/** The parts of an answer, in the arrays they arrived in. */
-export type Answering = Pull.Pull<Arr.NonEmptyReadonlyArray<StreamPart>, AiError.AiError>
+type Parts = Arr.NonEmptyReadonlyArray<StreamPart>
+type Next = Watch.Next<Parts, AiError.AiError | Cause.Done>
+
+/** An answer that is being read. */
+export interface Answer {
+  /** Its parts, in the arrays they arrived in. */
+  readonly pull: Pull.Pull<Parts, AiError.AiError>
+  /** Whether all of it was pulled: spares a pull that only says so. */
+  readonly isOver: () => boolean
+}
+
+/** An answer that has begun. */
+interface Begun extends Answer {
+  /** The first wait for its body. */
+  readonly first: () => Next
+}
 
 export interface Options {
   readonly assembler: Assembler.Assembler
@@ -35,16 +51,32 @@ export interface Options {
   readonly span: Span
 }
 
-export const parts = (answer: Body.Answer, options: Options): Answering => {
-  const { header, status } = answer.head
-  if (status < 200 || status > 299) return refused(answer, options)
-  switch (kind(header("content-type"), options.streamed)) {
-    case "events":
-      return events(answer, options)
-    case "json":
-      return document(answer, options)
-    case "other":
-      return unexpected(answer, options)
+export const make = (exchange: Body.Exchange, options: Options): Answer => {
+  const { failures, streamed } = options
+  let begun: Begun | undefined
+
+  const begin = ({ header, status }: Head): Next => {
+    if (status < 200 || status > 299) {
+      return exchange.beginning((body) =>
+        Effect.flatMap(DateTime.now, (now) => Effect.fail(failures.status({ header, status, body }, now)))
+      )
+    }
+    switch (kind(header("content-type"), streamed)) {
+      case "events":
+        begun = events(exchange, options)
+        return begun.first()
+      case "json":
+        begun = document(exchange, options)
+        return begun.first()
+      case "other":
+        return exchange.beginning((body) => Effect.fail(failures.unexpectedContent({ header, status, body }, streamed)))
+    }
+  }
+
+  const first = exchange.wait(() => exchange.head(begin))
+  return {
+    pull: Effect.suspend(() => begun?.pull ?? first),
+    isOver: () => begun?.isOver() === true
   }
 }
 
@@ -55,45 +87,41 @@ const kind = (contentType: string | null, streamed: boolean): "events" | "json" 
   return type === "application/json" || type.endsWith("+json") ? "json" : "other"
 }
 
-const refused = Effect.fnUntraced(function*(
-  answer: Body.Answer,
-  { failures }: Options
-): Effect.fn.Return<never, AiError.AiError> {
-  const body = yield* Body.beginning(answer)
-  return yield* failures.status({ ...answer.head, body }, yield* DateTime.now)
-})
-
-const unexpected = Effect.fnUntraced(function*(
-  answer: Body.Answer,
-  { failures, streamed }: Options
-): Effect.fn.Return<never, AiError.AiError> {
-  const body = yield* Body.beginning(answer)
-  return yield* failures.unexpectedContent({ ...answer.head, body }, streamed)
-})
-
 // =============================================================================
 // One document
 // =============================================================================
 
-const document = (answer: Body.Answer, options: Options): Answering => {
+const document = (exchange: Body.Exchange, options: Options): Begun => {
   const reader = makeReader(options, Json.parseObject)
-  return Effect.suspend(() =>
-    reader.isEnded() ? Cause.done() : Effect.flatMap(Body.text(answer), (text): Answering => {
-      reader.read(text)
-      reader.end("document")
-      const failure = reader.failure()
-      if (failure !== undefined) return Effect.fail(failure)
-      const out = reader.take()
-      return Arr.isReadonlyArrayNonEmpty(out) ? Effect.succeed(out) : Cause.done()
-    })
-  )
+
+  const told = (): Answer["pull"] => {
+    const failure = reader.failure()
+    if (failure !== undefined) return Effect.fail(failure)
+    const out = reader.take()
+    return Arr.isReadonlyArrayNonEmpty(out) ? Effect.succeed(out) : Cause.done()
+  }
+
+  const readText = (): Next =>
+    exchange.text((text) =>
+      Effect.suspend(() => {
+        reader.read(text)
+        reader.end("document")
+        return told()
+      })
+    )
+
+  return {
+    first: readText,
+    pull: Effect.suspend(() => reader.isEnded() ? told() : exchange.wait(readText)),
+    isOver: reader.isOver
+  }
 }
 
 // =============================================================================
 // An event stream
 // =============================================================================
 
-const events = (answer: Body.Answer, options: Options): Answering => {
+const events = (exchange: Body.Exchange, options: Options): Begun => {
   const { failures, limits } = options
   const reader = makeReader(options, Chunks.makeReader())
   const decoder = Body.makeDecoder()
@@ -106,27 +134,27 @@ const events = (answer: Body.Answer, options: Options): Answering => {
     }
   }
 
-  const receive = (chunks: ReadonlyArray<Uint8Array>): Answering => {
-    if (chunks.length === 0) return end()
-    feed(decoder.add(chunks))
-    return flush()
-  }
+  const receive = (chunks: ReadonlyArray<Uint8Array>) =>
+    Effect.suspend((): Answer["pull"] => {
+      if (chunks.length > 0) {
+        feed(decoder.add(chunks))
+      } else {
+        // The last event counts even if its blank line is missing, unless it is cut itself.
+        atEnd = true
+        feed(`${decoder.end()}\n\n`)
+        reader.end("connection")
+      }
+      return flush()
+    })
 
-  const end = (): Answering => {
-    // The last event counts even if its blank line is missing, unless it is cut itself.
-    atEnd = true
-    feed(`${decoder.end()}\n\n`)
-    reader.end("connection")
-    return flush()
-  }
-
-  const next = Effect.flatMap(answer.read, receive)
+  const first = (): Next => exchange.read(receive)
+  const next = exchange.wait(first)
 
   /** After the finish reason there is only usage to wait for, and nothing is missing from a response that is cut. */
-  const rest = Effect.matchEffect(answer.readRest, { onFailure: end, onSuccess: receive })
+  const rest = exchange.wait((): Next => exchange.readRest(receive))
 
   /** What was read so far, before a failure or an end is told. */
-  const flush = (): Answering => {
+  const flush = (): Answer["pull"] => {
     const out = reader.take()
     if (Arr.isReadonlyArrayNonEmpty(out)) return Effect.succeed(out)
     const failure = reader.failure()
@@ -135,7 +163,7 @@ const events = (answer: Body.Answer, options: Options): Answering => {
     return reader.isFinished() ? rest : next
   }
 
-  return Effect.suspend(flush)
+  return { first, pull: Effect.suspend(flush), isOver: reader.isOver }
 }
 
 // =============================================================================
@@ -152,6 +180,8 @@ interface Reader {
   readonly failure: () => AiError.AiError | undefined
   readonly isFinished: () => boolean
   readonly isEnded: () => boolean
+  /** Whether it ended well. */
+  readonly isOver: () => boolean
 }
 
 /** Feeds an assembler and judges its end. After an end or a failure nothing more is read. */
@@ -208,6 +238,7 @@ const makeReader = (
     },
     failure: () => failure,
     isFinished: assembler.isFinished,
-    isEnded: () => ended
+    isEnded: () => ended,
+    isOver: () => ended && failure === undefined && out.length === 0
   }
 }

@@ -1,13 +1,12 @@
 /*
  * A request and the bytes of its answer, with every wait and every size bounded.
  *
- * Interrupting the reader, leaving the stream or passing a limit closes the connection: the scope cancels the exchange.
+ * Whoever opens an exchange closes it: that gives up what has not arrived, and the connection with it.
  */
 import type * as AiError from "effect/ai/AiError"
-import * as Duration from "effect/Duration"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
-import type { Head, HttpTransport, Request } from "../HttpTransport.ts"
+import type * as HttpTransport from "../HttpTransport.ts"
 import type { Failures } from "./failures.ts"
 import * as Watch from "./watch.ts"
 
@@ -20,108 +19,143 @@ export interface Limits {
   readonly maxResponseBytes: number
 }
 
-export interface Answer {
-  readonly head: Head
-  /** What has arrived since the last time, at least one chunk; nothing at the end. */
-  readonly read: Effect.Effect<ReadonlyArray<Uint8Array>, AiError.AiError>
-  /** The same, for what may or may not follow a finish reason: nothing as well when `finishGrace` has passed. */
-  readonly readRest: Effect.Effect<ReadonlyArray<Uint8Array>, AiError.AiError>
+type Chunks = ReadonlyArray<Uint8Array>
+type Next<A, E> = Watch.Next<A, E | AiError.AiError>
+
+/** The waits of an exchange, to be made one after the other by `wait`; each is told what follows. */
+export interface Exchange {
+  readonly wait: Watch.Watch["wait"]
+  /** For the answer to begin. */
+  readonly head: <A, E>(then: (head: HttpTransport.Head) => Next<A, E>) => Next<A, E>
+  /** For what arrives next, at least one chunk; nothing at the end. */
+  readonly read: <A, E>(then: (chunks: Chunks) => Next<A, E>) => Next<A, E>
+  /** The same, for what may or may not follow a finish reason: when it fails or `finishGrace` has passed, nothing. */
+  readonly readRest: <A, E>(then: (chunks: Chunks) => Next<A, E>) => Next<A, E>
+  /** For the whole body. */
+  readonly text: <A, E>(then: (text: string) => Next<A, E>) => Next<A, E>
+  /** For the beginning of a body that is no answer; when that fails, what had arrived. */
+  readonly beginning: <A, E>(then: (text: string) => Next<A, E>) => Next<A, E>
+  readonly close: Effect.Effect<void>
 }
 
-/** How much of a body that is not an answer is read, and for how long, to quote it. */
+/** How much of a body that is not an answer is read, and for how many milliseconds, to quote it. */
 const MAX_EXCERPT_BYTES = 64 * 1024
-const EXCERPT_TIMEOUT = Duration.seconds(5)
+const EXCERPT_TIMEOUT = 5_000
 
-const NOTHING: ReadonlyArray<Uint8Array> = []
+const NOTHING: Chunks = []
 
-/** Sends a request and waits for its answer to begin. */
-export const open: (
-  transport: HttpTransport,
-  request: Request,
+/** Sends a request at once. */
+export const open = (
+  transport: HttpTransport.HttpTransport,
+  request: HttpTransport.Request,
   limits: Limits,
   failures: Failures
-) => Effect.Effect<Answer, AiError.AiError, Scope.Scope> = Effect.fnUntraced(
-  function*(transport, request, limits, failures) {
-    const { finishGrace, firstByteTimeout, idleTimeout, maxResponseBytes } = limits
-    const watch = yield* Watch.make(Math.min(firstByteTimeout, idleTimeout, finishGrace))
-    const exchange = yield* Effect.acquireRelease(
-      Effect.try({
-        try: () => {
-          const exchange = transport(request)
-          // Nobody waits for the head of a request that is interrupted first.
-          exchange.head.catch(() => {})
-          return exchange
-        },
-        catch: failures.unreachable
-      }),
-      (exchange) => Effect.sync(exchange.cancel)
-    )
-
-    const firstByteUntil = watch.now() + firstByteTimeout
-    const onNoFirstByte = () => Effect.fail(failures.noFirstByte(firstByteTimeout))
-    const head = yield* watch.wait(exchange.head, {
-      until: firstByteUntil,
-      onValue: Effect.succeed<Head>,
-      onRejected: (cause) => Effect.fail(failures.unreachable(cause)),
-      onLate: onNoFirstByte
+): Effect.Effect<Exchange, AiError.AiError> =>
+  Clock.clockWith((clock) =>
+    Effect.try({
+      try: () => make(transport(request), clock, limits, failures),
+      catch: failures.unreachable
     })
+  )
 
-    let received = 0
-    const onValue = (chunks: ReadonlyArray<Uint8Array>): Effect.Effect<typeof chunks, AiError.AiError> => {
-      for (const chunk of chunks) received += chunk.byteLength
-      return received > maxResponseBytes
-        ? Effect.fail(failures.tooLarge("response", maxResponseBytes))
-        : Effect.succeed(chunks)
-    }
-    const onRejected = (cause: unknown) => Effect.fail(failures.cut(cause))
+const make = (
+  exchange: HttpTransport.Exchange,
+  clock: Clock.Clock,
+  { finishGrace, firstByteTimeout, idleTimeout, maxResponseBytes }: Limits,
+  failures: Failures
+): Exchange => {
+  // Nobody waits for the head of a request that is interrupted first.
+  exchange.head.catch(() => {})
+  const watch = Watch.make(clock, Math.min(firstByteTimeout, idleTimeout, finishGrace, EXCERPT_TIMEOUT))
+  const firstByteUntil = watch.now() + firstByteTimeout
+  const onNoFirstByte = () => Effect.fail(failures.noFirstByte(firstByteTimeout))
+  let received = 0
+  let graceUntil: number | undefined
 
-    const onSilence = () => Effect.fail(failures.silent(idleTimeout))
-    const read = Effect.suspend(() =>
-      received === 0
-        ? watch.wait(exchange.read(), { until: firstByteUntil, onValue, onRejected, onLate: onNoFirstByte })
-        : watch.wait(exchange.read(), { until: watch.now() + idleTimeout, onValue, onRejected, onLate: onSilence })
-    )
-
-    const onGraceOver = () => Effect.succeed(NOTHING)
-    let graceUntil: number | undefined
-    const readRest = Effect.suspend(() => {
-      graceUntil ??= watch.now() + finishGrace
-      return watch.wait(exchange.read(), { until: graceUntil, onValue, onRejected, onLate: onGraceOver })
-    })
-    return { head, read, readRest }
+  const count = (chunks: Chunks): void => {
+    for (const chunk of chunks) received += chunk.byteLength
   }
-)
+  const readUntil = (): number => received === 0 ? firstByteUntil : watch.now() + idleTimeout
 
-/** The whole body as text. */
-export const text = ({ read }: Answer): Effect.Effect<string, AiError.AiError> =>
-  Effect.suspend(() => {
-    const decoder = makeDecoder()
-    let all = ""
-    const rest: Effect.Effect<string, AiError.AiError> = Effect.flatMap(read, (chunks) => {
-      if (chunks.length === 0) return Effect.succeed(all + decoder.end())
-      all += decoder.add(chunks)
-      return rest
+  const read: Exchange["read"] = (then) =>
+    Watch.waitFor(exchange.read(), {
+      until: readUntil(),
+      onValue: (chunks) => {
+        count(chunks)
+        return received > maxResponseBytes
+          ? Effect.fail(failures.tooLarge("response", maxResponseBytes))
+          : then(chunks)
+      },
+      onRejected: (cause) => Effect.fail(failures.cut(cause)),
+      onLate: received === 0 ? onNoFirstByte : () => Effect.fail(failures.silent(idleTimeout))
     })
-    return rest
-  })
 
-/** The beginning of a body as text; what arrived before a failure, if it fails. */
-export const beginning = ({ read }: Answer): Effect.Effect<string> =>
-  Effect.suspend(() => {
-    const decoder = makeDecoder()
-    let received = 0
-    let all = ""
-    const more: Effect.Effect<void, AiError.AiError> = Effect.flatMap(read, (chunks) => {
-      for (const chunk of chunks) received += chunk.byteLength
-      all += decoder.add(chunks)
-      return chunks.length === 0 || received >= MAX_EXCERPT_BYTES ? Effect.void : more
+  return {
+    wait: watch.wait,
+    head: (then) =>
+      Watch.waitFor(exchange.head, {
+        until: firstByteUntil,
+        onValue: then,
+        onRejected: (cause) => Effect.fail(failures.unreachable(cause)),
+        onLate: onNoFirstByte
+      }),
+    read,
+    readRest(then) {
+      graceUntil ??= watch.now() + finishGrace
+      const onNothing = () => then(NOTHING)
+      return Watch.waitFor(exchange.read(), {
+        until: graceUntil,
+        onValue: (chunks) => {
+          count(chunks)
+          return then(received > maxResponseBytes ? NOTHING : chunks)
+        },
+        onRejected: onNothing,
+        onLate: onNothing
+      })
+    },
+    text(then) {
+      const all: Array<Uint8Array> = []
+      const more = (): ReturnType<typeof then> =>
+        read((chunks) => {
+          if (chunks.length === 0) return then(decode(all))
+          for (const chunk of chunks) all.push(chunk)
+          return more()
+        })
+      return more()
+    },
+    beginning(then) {
+      const all: Array<Uint8Array> = []
+      const excerptUntil = watch.now() + EXCERPT_TIMEOUT
+      const onNothing = () => then(decode(all))
+      const more = (): ReturnType<typeof then> =>
+        Watch.waitFor(exchange.read(), {
+          until: Math.min(excerptUntil, readUntil()),
+          onValue: (chunks) => {
+            count(chunks)
+            for (const chunk of chunks) all.push(chunk)
+            return chunks.length === 0 || received >= MAX_EXCERPT_BYTES ? onNothing() : more()
+          },
+          onRejected: onNothing,
+          onLate: onNothing
+        })
+      return more()
+    },
+    close: Effect.sync(() => {
+      exchange.cancel()
+      watch.end()
     })
-    return more.pipe(
-      Effect.timeoutOption(EXCERPT_TIMEOUT),
-      Effect.ignore,
-      Effect.map(() => all + decoder.end())
-    )
-  })
+  }
+}
+
+const whole = new TextDecoder()
+
+/** All bytes of a text, which are mostly in one chunk: decoding is twice as fast where nothing can follow. */
+const decode = (chunks: Chunks): string => {
+  const [first] = chunks
+  if (first !== undefined && chunks.length === 1) return whole.decode(first)
+  const decoder = makeDecoder()
+  return decoder.add(chunks) + decoder.end()
+}
 
 export interface Decoder {
   /** The next chunks as text; a character that is cut waits for its rest. */

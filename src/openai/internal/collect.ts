@@ -4,17 +4,17 @@
 import type * as AiError from "effect/ai/AiError"
 import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
-import type { Answering } from "./answer.ts"
+import type { Answer } from "./answer.ts"
 import type { StreamPart, WholePart } from "./part.ts"
 
 /** Reads an answer to its end. */
-export const whole = (pull: Answering): Effect.Effect<Array<WholePart>, AiError.AiError> =>
+export const whole = (answer: Answer): Effect.Effect<Array<WholePart>, AiError.AiError> =>
   Effect.suspend(() => {
     const collector = make()
-    const all: Effect.Effect<Array<WholePart>, AiError.AiError> = Pull.matchEffect(pull, {
+    const all: Effect.Effect<Array<WholePart>, AiError.AiError> = Pull.matchEffect(answer.pull, {
       onSuccess: (parts) => {
         parts.forEach(collector.add)
-        return all
+        return answer.isOver() ? Effect.succeed(collector.parts) : all
       },
       onFailure: Effect.failCause,
       onDone: () => Effect.succeed(collector.parts)

@@ -17,22 +17,27 @@ import type * as Tool from "effect/ai/Tool"
 import * as Arr from "effect/Array"
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Span, SpanOptionsNoTrace } from "effect/Tracer"
 import type { Concurrency } from "effect/Types"
-import type { Answering } from "./answer.ts"
+import type { Answer } from "./answer.ts"
 import * as Collect from "./collect.ts"
 import type { Request } from "./failures.ts"
 import { type StreamPart, toEncoded, toPart } from "./part.ts"
 
 export interface Provider {
   readonly codecTransformer: LanguageModel.CodecTransformer
-  /** Makes a request; its answer can be read as long as the scope lives. */
+  /** Prepares a request; the effect in the effect sends it. */
   readonly ask: (
     request: LanguageModel.ProviderOptions,
     method: Request["method"]
-  ) => Effect.Effect<{ readonly parts: Answering }, AiError.AiError, Scope.Scope>
+  ) => Effect.Effect<Effect.Effect<Asked, AiError.AiError>, AiError.AiError>
+}
+
+/** A request that has been sent. Whoever sends it closes it. */
+interface Asked {
+  readonly answer: Answer
+  readonly close: Effect.Effect<void>
 }
 
 /** The options of a request, as far as they matter here. */
@@ -64,13 +69,9 @@ export const make = ({ ask, codecTransformer }: Provider): Effect.Effect<Languag
       codecTransformer,
       supportsSystemMessagesInHistory: Effect.succeed(true),
       generateText: (request) =>
-        ask(request, "generateText").pipe(
-          Effect.flatMap(({ parts }) => Collect.whole(parts)),
-          Effect.map((parts) => parts.map(toEncoded)),
-          Effect.scoped
-        ),
+        Effect.map(Effect.flatMap(ask(request, "generateText"), whole), (parts) => parts.map(toEncoded)),
       streamText: (request) =>
-        Stream.unwrap(Effect.map(ask(request, "streamText"), ({ parts }) => toStream(parts, toEncoded)))
+        Stream.unwrap(Effect.map(Effect.flatMap(ask(request, "streamText"), opened), toStream(toEncoded)))
     })
     const hasTransformer = has(yield* Effect.context(), CurrentSpanTransformer)
     const plain = shorten(checking as unknown as Plain, ask, hasTransformer)
@@ -91,12 +92,11 @@ const shorten = (checking: Plain, ask: Provider["ask"], hasTransformer: boolean)
           : Effect.useSpan("LanguageModel.generateText", SPAN, (span) =>
             toRequest(options, span).pipe(
               Effect.flatMap((request) => ask(request, "generateText")),
-              Effect.flatMap(({ parts }) => Collect.whole(parts)),
+              Effect.flatMap(whole),
               // Whole parts stay whole parts.
               Effect.map((parts) =>
                 new LanguageModel.GenerateTextResponse(parts.map(toPart) as WholeResponse["content"])
               ),
-              Effect.scoped,
               Effect.withParentSpan(span, { captureStackTrace: false })
             ))
       ),
@@ -106,15 +106,22 @@ const shorten = (checking: Plain, ask: Provider["ask"], hasTransformer: boolean)
           ? Effect.succeed(checking.streamText(options))
           : Effect.gen(function*() {
             const span = yield* Effect.makeSpanScoped("LanguageModel.streamText", SPAN)
-            const { parts } = yield* ask(yield* toRequest(options, span), "streamText")
-            return toStream(parts, toPart)
+            const send = yield* ask(yield* toRequest(options, span), "streamText")
+            return toStream(toPart)(yield* opened(send))
           })
       ))
   }
 }
 
-const toStream = <A>(parts: Answering, shape: (part: StreamPart) => A): Stream.Stream<A, AiError.AiError> =>
-  Stream.fromPull(Effect.succeed(Effect.map(parts, Arr.map(shape))))
+/** Sends a request and reads its answer to the end. */
+const whole = (send: Effect.Effect<Asked, AiError.AiError>) =>
+  Effect.acquireUseRelease(send, ({ answer }) => Collect.whole(answer), ({ close }) => close)
+
+/** Sends a request, whose answer can be read as long as the scope lives. */
+const opened = (send: Effect.Effect<Asked, AiError.AiError>) => Effect.acquireRelease(send, ({ close }) => close)
+
+const toStream = <A>(shape: (part: StreamPart) => A) => ({ answer }: Asked): Stream.Stream<A, AiError.AiError> =>
+  Stream.fromPull(Effect.succeed(Effect.map(answer.pull, Arr.map(shape))))
 
 const SPAN: SpanOptionsNoTrace = { kind: "client" }
 

@@ -25,13 +25,27 @@ const encoder = new TextEncoder()
 
 export const open = ({ http, https }: NodeModules): HttpTransport => {
   const kept = new WeakMap<BodyPart, Uint8Array>()
-  const encode = (part: BodyPart): Uint8Array => {
-    if (part.text.length < MIN_KEPT_LENGTH) return encoder.encode(part.text)
-    const bytes = kept.get(part) ?? encoder.encode(part.text)
-    kept.set(part, bytes)
-    return bytes
+
+  /** The fewest pieces, for each is a write: short parts are joined. */
+  const encode = (parts: ReadonlyArray<BodyPart>): ReadonlyArray<Uint8Array> => {
+    const pieces: Array<Uint8Array> = []
+    let short = ""
+    for (const part of parts) {
+      if (part.text.length < MIN_KEPT_LENGTH) {
+        short += part.text
+        continue
+      }
+      if (short !== "") pieces.push(encoder.encode(short))
+      short = ""
+      const bytes = kept.get(part) ?? encoder.encode(part.text)
+      kept.set(part, bytes)
+      pieces.push(bytes)
+    }
+    if (short !== "") pieces.push(encoder.encode(short))
+    return pieces
   }
-  return (request) => send(request, request.body.map(encode), request.url.startsWith("https:") ? https : http)
+
+  return (request) => send(request, encode(request.body), request.url.startsWith("https:") ? https : http)
 }
 
 const send = (request: Request, body: ReadonlyArray<Uint8Array>, module: NodeModule): Exchange => {
