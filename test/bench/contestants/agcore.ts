@@ -1,13 +1,15 @@
 /**
- * agcore's cycle, over its OpenAI layer.
+ * agcore's cycle, over its OpenAI layer with the transport that is meant for Node.
  */
 import { LlmCycle, PermissionPolicy, Tool, ToolRegistry } from "agcore"
-import { OpenAiModel } from "agcore/openai"
+import { HttpTransport, OpenAiModel } from "agcore/openai"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as http from "node:http"
+import * as https from "node:https"
 import type { ModelContestant, Setup } from "../rows/conversation.ts"
 import { definitionsOf, PROMPT, TOOL } from "../script.ts"
 import { inMemory } from "./effectModel.ts"
@@ -18,7 +20,7 @@ class Add extends Tool.Service<Add>()(TOOL, {
   success: Schema.Finite
 }) {}
 
-const runtimeOf = (setup: Setup) => {
+const runtimeOf = (setup: Setup, transport: HttpTransport.HttpTransport) => {
   const { baseUrl, model, script, sink } = setup
   const more = definitionsOf(script.tools).slice(1).map((definition) =>
     Tool.dynamic({
@@ -31,32 +33,35 @@ const runtimeOf = (setup: Setup) => {
   const tools = script.tools === 0 ? ToolRegistry.layer() : ToolRegistry.layer(Add, ...more)
   return ManagedRuntime.make(Layer.mergeAll(
     tools.pipe(Layer.provide([Add.layer((args) => Effect.sync(() => sink.add(args))), PermissionPolicy.layer()])),
-    baseUrl === undefined ? inMemory(script) : OpenAiModel.layer({ model, baseUrl })
+    baseUrl === undefined ? inMemory(script) : OpenAiModel.layer({ model, baseUrl, transport })
   ))
 }
 
-export const plain: ModelContestant["plain"] = async (setup) => {
-  const runtime = runtimeOf(setup)
-  const conversation = Effect.gen(function*() {
-    const cycle = yield* LlmCycle.make({ maxTurns: setup.script.turns })
-    return (yield* cycle.submitWithTools(PROMPT)).text
-  })
-  return () => runtime.runPromise(conversation)
-}
+export const over = (transport: HttpTransport.HttpTransport): ModelContestant => ({
+  plain: async (setup) => {
+    const runtime = runtimeOf(setup, transport)
+    const conversation = Effect.gen(function*() {
+      const cycle = yield* LlmCycle.make({ maxTurns: setup.script.turns })
+      return (yield* cycle.submitWithTools(PROMPT)).text
+    })
+    return () => runtime.runPromise(conversation)
+  },
+  streamed: async (setup) => {
+    const runtime = runtimeOf(setup, transport)
+    const conversation = Effect.gen(function*() {
+      const cycle = yield* LlmCycle.make({ maxTurns: setup.script.turns })
+      let text = ""
+      yield* Stream.runForEachArray(cycle.submitStreamWithTools(PROMPT), (events) =>
+        Effect.sync(() => {
+          for (const event of events) {
+            if (event._tag === "AssistantTextDelta") setup.sink.delta(event.delta)
+            if (event._tag === "CycleComplete") text = event.text
+          }
+        }))
+      return text
+    })
+    return () => runtime.runPromise(conversation)
+  }
+})
 
-export const streamed: ModelContestant["streamed"] = async (setup) => {
-  const runtime = runtimeOf(setup)
-  const conversation = Effect.gen(function*() {
-    const cycle = yield* LlmCycle.make({ maxTurns: setup.script.turns })
-    let text = ""
-    yield* Stream.runForEachArray(cycle.submitStreamWithTools(PROMPT), (events) =>
-      Effect.sync(() => {
-        for (const event of events) {
-          if (event._tag === "AssistantTextDelta") setup.sink.delta(event.delta)
-          if (event._tag === "CycleComplete") text = event.text
-        }
-      }))
-    return text
-  })
-  return () => runtime.runPromise(conversation)
-}
+export const { plain, streamed } = over(HttpTransport.fromNode({ http, https }))

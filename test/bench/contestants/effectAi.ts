@@ -2,9 +2,9 @@
  * A loop by hand over effect/ai: a `Chat` that resolves its toolkit, asked until there are no calls.
  *
  * No provider package of effect/ai can be installed beside effect 4.1 (the newest import paths of the beta that are gone), so
- * the model is agcore's OpenAI layer, used as any other `LanguageModel`.
+ * the model is agcore's OpenAI layer, used as any other `LanguageModel`, over the same transport as in agcore's contestant.
  */
-import { OpenAiModel } from "agcore/openai"
+import { HttpTransport, OpenAiModel } from "agcore/openai"
 import * as Chat from "effect/ai/Chat"
 import * as AiTool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
@@ -13,6 +13,8 @@ import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as http from "node:http"
+import * as https from "node:https"
 import type { ModelContestant, Setup } from "../rows/conversation.ts"
 import { definitionsOf, PROMPT, TOOL } from "../script.ts"
 import { inMemory } from "./effectModel.ts"
@@ -34,7 +36,11 @@ const toolkitOf = ({ script, sink }: Setup) => {
 
 const runtimeOf = ({ baseUrl, model, script }: Setup) =>
   ManagedRuntime.make(
-    Layer.mergeAll(baseUrl === undefined ? inMemory(script) : OpenAiModel.layer({ model, baseUrl }))
+    Layer.mergeAll(
+      baseUrl === undefined
+        ? inMemory(script)
+        : OpenAiModel.layer({ model, baseUrl, transport: HttpTransport.fromNode({ http, https }) })
+    )
   )
 
 export const plain: ModelContestant["plain"] = async (setup) => {

@@ -55,6 +55,7 @@ export interface ModelContestant {
   readonly streamed: Start
 }
 
+/** Where the model is in memory. */
 export const MODELS = {
   raw: "./contestants/raw.ts",
   openai: "./contestants/openai.ts",
@@ -63,6 +64,8 @@ export const MODELS = {
   "effect/ai": "./contestants/effectAi.ts",
   agcore: "./contestants/agcore.ts"
 }
+
+export const MODELS_OVER_HTTP = { ...MODELS, "agcore (fetch)": "./contestants/agcoreFetch.ts" }
 
 export interface Options {
   readonly script: Script

@@ -3,7 +3,7 @@
  */
 import type { Row, Target, Work } from "../harness.ts"
 import { plain, type Script } from "../script.ts"
-import { converse, MODELS, type Options } from "./conversation.ts"
+import { converse, MODELS_OVER_HTTP, type Options } from "./conversation.ts"
 
 const row = (
   id: string,
@@ -16,7 +16,7 @@ const row = (
   family: "Stream",
   title,
   unit,
-  contestants: MODELS,
+  contestants: MODELS_OVER_HTTP,
   prepare: (module, environment) => converse(module, environment, { ...options, kind: "streamed", overHttp: true }),
   targets: { agcore: targets }
 })
@@ -83,7 +83,7 @@ export const streams: ReadonlyArray<Row> = [
     family: "Stream",
     title: "stream, 200,000 deltas, 64 a chunk",
     unit: "delta",
-    contestants: MODELS,
+    contestants: MODELS_OVER_HTTP,
     prepare: async (module, environment) =>
       watched(
         await converse(module, environment, {

@@ -3,23 +3,20 @@
  */
 import type { Row, Target } from "../harness.ts"
 import { plain } from "../script.ts"
-import { converse, MODELS } from "./conversation.ts"
+import { converse, MODELS_OVER_HTTP } from "./conversation.ts"
 
 const TURNS = 10
 
-const CONTESTANTS = {
-  raw: MODELS.raw,
-  "ai (Vercel)": MODELS["ai (Vercel)"],
-  "effect/ai": MODELS["effect/ai"],
-  agcore: MODELS.agcore
-}
+const { agcore, "agcore (fetch)": overFetch, "ai (Vercel)": vercel, "effect/ai": effectAi, raw } = MODELS_OVER_HTTP
+const CONTESTANTS = { raw, "ai (Vercel)": vercel, "effect/ai": effectAi, agcore }
+const CONTESTANTS_OVER_HTTP = { ...CONTESTANTS, "agcore (fetch)": overFetch }
 
 const row = (tools: number, overHttp: boolean, warmup: number, targets: ReadonlyArray<Target> = []): Row => ({
   id: `tools-${overHttp ? "http" : "memory"}-${tools}`,
   family: "Tools in a request",
   title: `${tools.toLocaleString("en")} tools in a request, ${overHttp ? "over HTTP" : "in process"}`,
   unit: "turn",
-  contestants: CONTESTANTS,
+  contestants: overHttp ? CONTESTANTS_OVER_HTTP : CONTESTANTS,
   prepare: (module, environment) =>
     converse(module, environment, {
       script: { ...plain, turns: TURNS, calls: 1, tools },

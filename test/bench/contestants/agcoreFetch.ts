@@ -1,0 +1,7 @@
+/**
+ * agcore's cycle, over its OpenAI layer as it is without a transport: with the global `fetch`.
+ */
+import { HttpTransport } from "agcore/openai"
+import { over } from "./agcore.ts"
+
+export const { plain, streamed } = over(HttpTransport.fromFetch(fetch))
