@@ -29,14 +29,22 @@ const RUNTIME_KEYS: ReadonlySet<string> = new Set([
 export const provider = <R>(
   captured: Context.Context<R>
 ): <A, E, Call>(effect: Effect.Effect<A, E, R | Call>) => Effect.Effect<A, E, Call> => {
-  const own = Context.makeUnsafe<R>(
-    new Map(
-      Array.from(captured.mapUnsafe).filter(([key]) => !RUNTIME_KEYS.has(key) && !key.startsWith(FIBER_STATE))
-    )
-  )
-  return <A, E, Call>(effect: Effect.Effect<A, E, R | Call>) =>
-    Effect.updateContext(
-      effect,
-      (caller: Context.Context<Call>): Context.Context<R | Call> => Context.merge(caller, own)
-    )
+  const entries = Array.from(captured.mapUnsafe)
+    .filter(([key]) => !RUNTIME_KEYS.has(key) && !key.startsWith(FIBER_STATE))
+  const whole = Context.makeUnsafe<R>(new Map(entries))
+  const own = entries.map(([key, service]) => ({ key: Context.Service<R, unknown>(key), service }))
+  // A program mostly calls a tool where it has the services it was built with, so little differs. That is laid over the
+  // caller's context: to put another one together takes longer than many a handler.
+  const cover = <Call>(caller: Context.Context<Call>): Context.Context<R | Call> => {
+    const others = own.filter(({ key, service }) => Context.getOrUndefined(caller, key) !== service)
+    if (others.length > MAX_COVERS) return Context.merge(caller, whole)
+    // Of R, it has what does not differ.
+    let covered = caller as Context.Context<R | Call>
+    for (const { key, service } of others) covered = Context.add(covered, key, service)
+    return covered
+  }
+  return <A, E, Call>(effect: Effect.Effect<A, E, R | Call>) => Effect.updateContext(effect, cover<Call>)
 }
+
+/** From how many services on a context is put together anew. */
+const MAX_COVERS = 4
