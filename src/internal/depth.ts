@@ -4,6 +4,9 @@
  */
 import * as Predicate from "effect/Predicate"
 
+/** Nesting of a JSON Schema above which it is refused: its compiler recurses over it. */
+export const MAX_SCHEMA_DEPTH = 128
+
 /** Whether JSON nests deeper than `limit`; itself iterative, so that depth cannot hurt it. */
 export const exceedsDepth = (value: unknown, limit: number): boolean => {
   let level = new Set([value].filter(Predicate.isObjectOrArray))

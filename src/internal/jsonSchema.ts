@@ -9,14 +9,11 @@ import { Ajv, type ErrorObject, type Options } from "ajv"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
-import { exceedsDepth } from "./depth.ts"
+import { exceedsDepth, MAX_SCHEMA_DEPTH } from "./depth.ts"
 import { messageOf } from "./text.ts"
 
 /** Returns what is wrong with a value, or `undefined` if it fits. */
 export type Validate = (value: unknown) => string | undefined
-
-/** Nesting of a schema above which it is refused: the compiler recurses over it. */
-export const MAX_SCHEMA_DEPTH = 128
 
 /** How many problems of one value are told. */
 const MAX_PROBLEMS = 5
