@@ -29,15 +29,14 @@ const RUNTIME_KEYS: ReadonlySet<string> = new Set([
 export const provider = <R>(
   captured: Context.Context<R>
 ): <A, E, Call>(effect: Effect.Effect<A, E, R | Call>) => Effect.Effect<A, E, Call> => {
-  const entries = Array.from(captured.mapUnsafe)
-    .filter(([key]) => !RUNTIME_KEYS.has(key) && !key.startsWith(FIBER_STATE))
-  const whole = Context.makeUnsafe<R>(new Map(entries))
-  const own = entries.map(([key, service]) => ({ key: Context.Service<R, unknown>(key), service }))
+  // Of what is captured at each start of a conversation, most is never used.
+  let own: Own<R> | undefined
   // A program mostly calls a tool where it has the services it was built with, so little differs. That is laid over the
   // caller's context: to put another one together takes longer than many a handler.
   const cover = <Call>(caller: Context.Context<Call>): Context.Context<R | Call> => {
-    const others = own.filter(({ key, service }) => Context.getOrUndefined(caller, key) !== service)
-    if (others.length > MAX_COVERS) return Context.merge(caller, whole)
+    const { all, each } = own ??= ownOf(captured)
+    const others = each.filter(({ key, service }) => Context.getOrUndefined(caller, key) !== service)
+    if (others.length > MAX_COVERS) return Context.merge(caller, all)
     // Of R, it has what does not differ.
     let covered = caller as Context.Context<R | Call>
     for (const { key, service } of others) covered = Context.add(covered, key, service)
@@ -48,3 +47,18 @@ export const provider = <R>(
 
 /** From how many services on a context is put together anew. */
 const MAX_COVERS = 4
+
+/** What is provided of the captured services, together and one by one. */
+interface Own<R> {
+  readonly all: Context.Context<R>
+  readonly each: ReadonlyArray<{ readonly key: Context.Service<R, unknown>; readonly service: unknown }>
+}
+
+const ownOf = <R>(captured: Context.Context<R>): Own<R> => {
+  const entries = Array.from(captured.mapUnsafe)
+    .filter(([key]) => !RUNTIME_KEYS.has(key) && !key.startsWith(FIBER_STATE))
+  return {
+    all: Context.makeUnsafe(new Map(entries)),
+    each: entries.map(([key, service]) => ({ key: Context.Service<R, unknown>(key), service }))
+  }
+}
