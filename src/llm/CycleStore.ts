@@ -298,7 +298,7 @@ export const layerFileSystem = (options: {
   Layer.effect(
     CycleStore,
     Effect.gen(function*() {
-      const { makeFiles } = yield* loadFiles
+      const { makeFiles } = yield* Effect.promise(loadFiles)
       const backend = yield* makeFiles(options.directory)
       yield* Effect.ignore(Effect.timeout(backend.sweep, yield* Timeout))
       return yield* make(backend)
@@ -323,7 +323,7 @@ export const layerKeyValueStore = (options?: {
 }): Layer.Layer<CycleStore, never, KeyValueStore.KeyValueStore> =>
   Layer.effect(
     CycleStore,
-    loadKeys.pipe(
+    Effect.promise(loadKeys).pipe(
       Effect.flatMap(({ makeKeys }) => makeKeys(options?.prefix ?? DEFAULT_PREFIX)),
       Effect.flatMap(make)
     )
@@ -333,8 +333,8 @@ const DEFAULT_PREFIX = "agcore/sessions/"
 
 // Loaded by those who use them. Effect's KeyValueStore brings its SQL client along, a tenth of what the package takes to
 // start.
-const loadFiles = Effect.promise(() => import("./internal/storeFiles.ts"))
-const loadKeys = Effect.promise(() => import("./internal/storeKeys.ts"))
+const loadFiles = () => import("./internal/storeFiles.ts")
+const loadKeys = () => import("./internal/storeKeys.ts")
 
 // =============================================================================
 // Internals

@@ -285,10 +285,13 @@ export interface JsonLinesOptions {
 export const layerJsonLines = (
   options: JsonLinesOptions
 ): Layer.Layer<never, AuditError, FileSystem.FileSystem> =>
-  Layer.effect(AuditLog, Effect.flatMap(loadFile, ({ make }) => make(options.path, options.sync ?? true)))
+  Layer.effect(
+    AuditLog,
+    Effect.flatMap(Effect.promise(loadFile), ({ make }) => make(options.path, options.sync ?? true))
+  )
 
 // Loaded by those who use it: effect's files come with it.
-const loadFile = Effect.promise(() => import("./internal/auditFile.ts"))
+const loadFile = () => import("./internal/auditFile.ts")
 
 // =============================================================================
 // Verification
@@ -395,7 +398,7 @@ export const verifyFile = (
   path: string,
   options?: VerifyOptions
 ): Effect.Effect<Report, AuditError, FileSystem.FileSystem> =>
-  verify(Stream.unwrap(Effect.map(loadFile, ({ lines }) => lines(path))), options).pipe(
+  verify(Stream.unwrap(Effect.map(Effect.promise(loadFile), ({ lines }) => lines(path))), options).pipe(
     Effect.mapError((cause) =>
       new AuditError({ reason: new Unavailable({ description: `cannot read ${path}`, cause }) })
     )

@@ -432,13 +432,13 @@ export interface FileSystemOptions {
 export const makeFileSystem = (
   options: FileSystemOptions
 ): Effect.Effect<ResultStore, ResultStoreError, FileSystem.FileSystem | Path.Path> =>
-  loadFiles.pipe(
+  Effect.promise(loadFiles).pipe(
     Effect.flatMap(({ makeFiles }) => makeFiles(options.directory, options.maxBytes ?? DEFAULT_FILE_SYSTEM_BYTES)),
     Effect.map(make)
   )
 
 // Loaded by those who use it: effect's files and paths come with it.
-const loadFiles = Effect.promise(() => import("./internal/fileResults.ts"))
+const loadFiles = () => import("./internal/fileResults.ts")
 
 const DEFAULT_FILE_SYSTEM_BYTES = 1_073_741_824
 

@@ -503,7 +503,7 @@ export const dynamic = <R = never, Failure extends Schema.Constraint = Schema.Ne
     definition: makeDefinition(options.name, inputSchema, options),
     schemaProblem: Result.isFailure(inputSchema) ? inputSchema.failure : undefined,
     // The registry asks for the implementation once, when the tool is registered.
-    implementation: Effect.flatMap(compiler, (compile) => {
+    implementation: Effect.flatMap(compiler(), (compile) => {
       const validate = Result.flatMap(inputSchema, compile)
       const problem = Result.isFailure(validate) ? validate.failure : undefined
       const unchecked = problem !== undefined && options.onInvalidSchema === "unchecked"
@@ -550,11 +550,12 @@ type Compile = typeof compile
 let loaded: Compile | undefined
 
 /** Loaded with the first tool that JSON Schema describes: it takes a tenth of the time to import all of agcore. */
-const compiler: Effect.Effect<Compile> = Effect.suspend(() =>
-  loaded === undefined
-    ? Effect.promise(() => import("../internal/jsonSchema.ts").then(({ compile }) => loaded = compile))
-    : Effect.succeed(loaded)
-)
+const compiler = (): Effect.Effect<Compile> =>
+  Effect.suspend(() =>
+    loaded === undefined
+      ? Effect.promise(() => import("../internal/jsonSchema.ts").then(({ compile }) => loaded = compile))
+      : Effect.succeed(loaded)
+  )
 
 const answerOf = (answerSchema: Schema.JsonObject | undefined, compile: Compile): Schema.Codec<unknown> => {
   const validate = answerSchema === undefined ? undefined : compile(answerSchema)
