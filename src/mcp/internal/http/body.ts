@@ -2,6 +2,7 @@
  * Reading the body of an answer: as it comes, as a whole, or only its beginning.
  */
 import * as Effect from "effect/Effect"
+import type * as Headers from "effect/http/Headers"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Option from "effect/Option"
 import * as Pull from "effect/Pull"
@@ -24,9 +25,12 @@ export interface Answer {
 /** An answer that is about to be read. One of fetch is read without Stream, which would cost a third of a small exchange. */
 export const answerOf = (response: HttpClientResponse.HttpClientResponse): Answer => {
   const web = Option.getOrUndefined(HttpClientResponse.toWeb(response))
+  let headers: Headers.Headers | undefined
   return {
     status: response.status,
-    header: web === undefined ? (name) => response.headers[name] : (name) => web.headers.get(name) ?? undefined,
+    header: web === undefined
+      ? (name) => (headers ??= response.headers)[name]
+      : (name) => web.headers.get(name) ?? undefined,
     response,
     reader: web?.body?.getReader(),
     isRead: false
@@ -90,7 +94,16 @@ export const makeBodies = (
 
   const text: Bodies["text"] = (answer) =>
     Effect.suspend(() => {
-      if (Number(answer.header("content-length")) > maxMessageBytes) return Effect.fail(tooLarge)
+      const length = Number(answer.header("content-length"))
+      if (length > maxMessageBytes) return Effect.fail(tooLarge)
+      const { reader } = answer
+      // HTTP holds a body to the length it announces, so there is nothing to count on the way. A quarter of a small exchange.
+      if (reader === undefined && length > 0 && answer.header("content-encoding") === undefined) {
+        return Effect.map(Effect.mapError(answer.response.arrayBuffer, broken), (body) => {
+          answer.isRead = true
+          return decoder.decode(body)
+        })
+      }
       const parts: Array<Uint8Array> = []
       let bytes = 0
       const add = (part: Uint8Array): boolean => {
@@ -98,7 +111,6 @@ export const makeBodies = (
         parts.push(part)
         return bytes <= maxMessageBytes
       }
-      const { reader } = answer
       const all = reader !== undefined
         ? Effect.tryPromise({ try: () => readAll(reader, add), catch: broken })
         : Effect.mapError(streamAll(answer.response, add), broken)

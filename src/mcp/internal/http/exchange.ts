@@ -80,7 +80,7 @@ const readAnswer = (
   method: string,
   judge: Judge,
   answer: Answer
-): Effect.Effect<void, McpErrorReason> => {
+): Effect.Effect<undefined, McpErrorReason> => {
   const { status } = answer
   const type = mediaType(answer.header("content-type"))
   const unread = status === 202 || status === 204 || status === 205 || isOtherMedia(type)
@@ -89,7 +89,7 @@ const readAnswer = (
     if (parsed !== undefined) {
       const { ends, message } = judge(parsed.value)
       session.handlers.receive(message)
-      if (ends) return Effect.void
+      if (ends) return Effect.undefined
     }
     const what = text.trim() === ""
       ? "an empty body"
@@ -115,7 +115,7 @@ export const sendRequest = (
 
   const use = (answer: Answer): Effect.Effect<Interrupted | undefined, McpErrorReason> => {
     if (isInitialize(message)) session.id = sessionId(answer.header("mcp-session-id"))
-    if (!isEventStream(answer)) return Effect.as(readAnswer(wire, session, method, judge, answer), undefined)
+    if (!isEventStream(answer)) return readAnswer(wire, session, method, judge, answer)
     const position = makePosition()
     const interrupted = (detail: string): Interrupted => ({ _tag: "Interrupted", detail, position })
     return readEvents(wire, answer, position, (event) => deliver(event, session.handlers, judge)).pipe(
