@@ -106,7 +106,7 @@ const toMillis = (input: Duration.Input | undefined): number | undefined => {
 
 /** The account and those that are charged with it, the nearest first. */
 const lineOf = (account: Account): ReadonlyArray<Account> => {
-  const line = [account]
+  const line = [account, ...account.charged]
   // It goes on with what is added to it meanwhile.
   for (const each of line) {
     for (const other of each.charged) if (!line.includes(other)) line.push(other)
@@ -142,21 +142,20 @@ export const findUnpriced = (account: Account, model: string | undefined): Model
 }
 
 /** The limit that is reached: its own, or one that it is held to. */
-export const exceeded = (account: Account): Effect.Effect<BudgetExceeded | undefined> =>
-  isLimited(account)
-    ? Effect.map(now, (at) => {
-      for (const each of lineOf(account)) {
-        const reached = limitReached(each, at)
-        if (reached !== undefined) return reached
-      }
-      return undefined
-    })
-    : Effect.undefined
+export const exceeded = (account: Account): Effect.Effect<BudgetExceeded | undefined> => {
+  const limited = lineOf(account).filter(isLimited)
+  // Most are not, and are asked twice in each turn.
+  return limited.length === 0 ? Effect.undefined : Effect.map(now, (at) => {
+    for (const each of limited) {
+      const reached = limitReached(each, at)
+      if (reached !== undefined) return reached
+    }
+    return undefined
+  })
+}
 
-// Most are not, and are asked twice in each turn.
-const isLimited = ({ charged, limits }: Account): boolean =>
-  Number.isFinite(limits.tokens) || Number.isFinite(limits.cost) || Number.isFinite(limits.millis) ||
-  charged.some(isLimited)
+const isLimited = ({ limits }: Account): boolean =>
+  Number.isFinite(limits.tokens) || Number.isFinite(limits.cost) || Number.isFinite(limits.millis)
 
 const limitReached = (account: Account, at: number): BudgetExceeded | undefined => {
   const { cost, from, limits, stopwatch, tokens, unpriced } = account
