@@ -9,14 +9,14 @@
 import * as IdGenerator from "effect/ai/IdGenerator"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type * as ByteSize from "effect/ByteSize"
-import * as Config from "effect/Config"
+import type * as Config from "effect/Config"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import type * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type { Json, JsonObject } from "effect/Schema"
 import type { HttpTransport } from "./HttpTransport.ts"
@@ -138,6 +138,13 @@ export const CurrentParameters: Context.Reference<Parameters> = Context.Referenc
 // Constructors
 // =============================================================================
 
+// Effect's own reference, by its key. Its module would bring a whole HTTP client along, 14 files, of which nothing else
+// is used here.
+const Fetch: typeof FetchHttpClient.Fetch = Context.Reference<typeof globalThis.fetch>(
+  "effect/http/FetchHttpClient/Fetch",
+  { defaultValue: () => globalThis.fetch }
+)
+
 /**
  * Makes a model.
  *
@@ -150,7 +157,7 @@ export const CurrentParameters: Context.Reference<Parameters> = Context.Referenc
 export const make: (options: Options) => Effect.Effect<LanguageModel.LanguageModel> = Effect.fnUntraced(function*(
   options
 ) {
-  const settings = Settings.resolve(options, options.fetch ?? (yield* FetchHttpClient.Fetch))
+  const settings = Settings.resolve(options, options.fetch ?? (yield* Fetch))
   const { limits, profile, transport } = settings
   const idGenerator = Option.getOrElse(
     yield* Effect.serviceOption(IdGenerator.IdGenerator),
@@ -233,24 +240,13 @@ export const layerConfig = (
 ): Layer.Layer<LanguageModel.LanguageModel, Config.ConfigError> =>
   Layer.effect(
     LanguageModel.LanguageModel,
-    Effect.gen(function*() {
-      const apiKey = yield* optional("OPENAI_API_KEY")
-      const baseUrl = yield* optional("OPENAI_BASE_URL")
-      const model = yield* optional("OPENAI_MODEL")
-      return yield* make({
-        ...options,
-        model: model ?? options?.model ?? (yield* Config.NonEmptyString("OPENAI_MODEL")),
-        apiKey: apiKey === undefined ? options?.apiKey : Redacted.make(apiKey),
-        baseUrl: baseUrl ?? options?.baseUrl
-      })
-    })
+    Effect.promise(loadConfigured).pipe(
+      Effect.flatMap(({ configured }) => configured(options)),
+      Effect.flatMap(make)
+    )
   )
 
-const optional = (name: string): Effect.Effect<string | undefined, Config.ConfigError> =>
-  Effect.map(Config.option(Config.String(name)), (value) => {
-    const text = Option.getOrElse(value, () => "").trim()
-    return text === "" ? undefined : text
-  })
+const loadConfigured = () => import("./internal/configured.ts")
 
 // =============================================================================
 // Metadata

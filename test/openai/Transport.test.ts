@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { OpenAiModel } from "agcore/openai"
 import { ConfigProvider, Deferred, Effect, Exit, Fiber, Stream } from "effect"
 import { LanguageModel } from "effect/ai"
+import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { chunk, event, events, generate, hello, json, outcome, type Respond, serve, stream } from "./support.ts"
 
@@ -223,6 +224,21 @@ describe("chunks", () => {
         Stream.runForEachArray((parts) => Effect.sync(() => sizes.push(parts.length)))
       )
       assert.deepStrictEqual(sizes, [54])
+    }))
+})
+
+describe("a model without a fetch of its own", () => {
+  it.effect("uses that of effect's client", () =>
+    Effect.gen(function*() {
+      const urls: Array<string> = []
+      const fetch: typeof globalThis.fetch = (input) => {
+        urls.push(String(input))
+        return Promise.resolve(Response.json({ choices: [{ message: { content: "hi" } }] }))
+      }
+      yield* generate({ model: "m", baseUrl: "http://localhost:9/v1" }).pipe(
+        Effect.provideService(FetchHttpClient.Fetch, fetch)
+      )
+      assert.deepStrictEqual(urls, ["http://localhost:9/v1/chat/completions"])
     }))
 })
 
