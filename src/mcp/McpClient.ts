@@ -16,10 +16,8 @@ import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import { makeClient } from "./internal/client.ts"
-import { makeHttp } from "./internal/http/http.ts"
 import { MAX_MESSAGE_BYTES } from "./internal/limits.ts"
 import { millis } from "./internal/settings.ts"
-import { makeStdio } from "./internal/stdio.ts"
 import type { McpError } from "./McpError.ts"
 import type {
   Capabilities,
@@ -281,17 +279,22 @@ export interface HttpOptions extends ClientOptions {
 export const stdio = (
   options: StdioOptions
 ): Effect.Effect<McpClient, McpError, Scope.Scope | ChildProcessSpawner> =>
-  Effect.flatMap(
-    makeStdio({
-      command: options.command,
-      args: options.args ?? [],
-      env: options.env ?? {},
-      cwd: options.cwd,
-      maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
-      closeGraceMillis: millis(options.closeGrace ?? "2 seconds")
-    }, options.name),
-    (transport) => makeClient(transport, options)
+  Effect.promise(loadStdio).pipe(
+    Effect.flatMap(({ makeStdio }) =>
+      makeStdio({
+        command: options.command,
+        args: options.args ?? [],
+        env: options.env ?? {},
+        cwd: options.cwd,
+        maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
+        closeGraceMillis: millis(options.closeGrace ?? "2 seconds")
+      }, options.name)
+    ),
+    Effect.flatMap((transport) => makeClient(transport, options))
   )
+
+// Loaded by those who use it, as is the other transport: most programs use one of them, or none.
+const loadStdio = () => import("./internal/stdio.ts")
 
 /**
  * Connects to a server by HTTP: Streamable HTTP, or the HTTP+SSE of 2024-11-05 where a server knows nothing newer.
@@ -331,17 +334,21 @@ export const stdio = (
 export const http = (
   options: HttpOptions
 ): Effect.Effect<McpClient, McpError, Scope.Scope | HttpClient> =>
-  Effect.flatMap(
-    makeHttp({
-      url: options.url,
-      headers: options.headers ?? {},
-      maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
-      maxRetries: options.maxRetries ?? 2,
-      maxRetryAfterMillis: millis(options.maxRetryAfter ?? "10 seconds"),
-      propagateTrace: options.propagateTrace ?? false
-    }, options.name),
-    (transport) => makeClient(transport, options)
+  Effect.promise(loadHttp).pipe(
+    Effect.flatMap(({ makeHttp }) =>
+      makeHttp({
+        url: options.url,
+        headers: options.headers ?? {},
+        maxMessageBytes: options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
+        maxRetries: options.maxRetries ?? 2,
+        maxRetryAfterMillis: millis(options.maxRetryAfter ?? "10 seconds"),
+        propagateTrace: options.propagateTrace ?? false
+      }, options.name)
+    ),
+    Effect.flatMap((transport) => makeClient(transport, options))
   )
+
+const loadHttp = () => import("./internal/http/http.ts")
 
 /**
  * Connects over a transport of your own.

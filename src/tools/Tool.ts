@@ -20,8 +20,8 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import type { compile } from "../internal/jsonSchema.ts"
 import * as ParametersSchema from "../internal/parametersSchema.ts"
+import { type Compile, compiler } from "../internal/schemaCompiler.ts"
 import { implementation } from "./internal/implementation.ts"
 import type { Permission } from "./Permission.ts"
 import type { ToolContext } from "./ToolContext.ts"
@@ -503,7 +503,7 @@ export const dynamic = <R = never, Failure extends Schema.Constraint = Schema.Ne
     definition: makeDefinition(options.name, inputSchema, options),
     schemaProblem: Result.isFailure(inputSchema) ? inputSchema.failure : undefined,
     // The registry asks for the implementation once, when the tool is registered.
-    implementation: Effect.flatMap(compiler(), (compile) => {
+    implementation: Effect.flatMap(compiler, (compile) => {
       const validate = Result.flatMap(inputSchema, compile)
       const problem = Result.isFailure(validate) ? validate.failure : undefined
       const unchecked = problem !== undefined && options.onInvalidSchema === "unchecked"
@@ -544,18 +544,6 @@ export const isTool = (u: unknown): u is Tool<unknown> => Predicate.hasProperty(
 // =============================================================================
 // Internals
 // =============================================================================
-
-type Compile = typeof compile
-
-let loaded: Compile | undefined
-
-/** Loaded with the first tool that JSON Schema describes: it takes a tenth of the time to import all of agcore. */
-const compiler = (): Effect.Effect<Compile> =>
-  Effect.suspend(() =>
-    loaded === undefined
-      ? Effect.promise(() => import("../internal/jsonSchema.ts").then(({ compile }) => loaded = compile))
-      : Effect.succeed(loaded)
-  )
 
 const answerOf = (answerSchema: Schema.JsonObject | undefined, compile: Compile): Schema.Codec<unknown> => {
   const validate = answerSchema === undefined ? undefined : compile(answerSchema)

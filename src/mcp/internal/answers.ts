@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import { compiler } from "../../internal/schemaCompiler.ts"
 import { McpElicitation } from "../McpElicitation.ts"
 import { McpRoots } from "../McpRoots.ts"
 import { McpSampling } from "../McpSampling.ts"
@@ -52,7 +53,7 @@ export const makeAnswers = Effect.fnUntraced(function*(server: string, report: R
     if (request.mode === "invalid") return yield* refusal(ErrorCode.invalidParams, request.detail)
     const asking = request.mode === "form" ? elicitation?.form?.(request) : elicitation?.url?.(request)
     if (asking === undefined) return yield* refusal(ErrorCode.invalidParams, `${request.mode} mode is not offered`)
-    const completed = completeAnswer(request, yield* asking)
+    const completed = completeAnswer(request, yield* asking, yield* compiler)
     return Result.isSuccess(completed)
       ? completed.success
       : yield* refusal(ErrorCode.internal, `the answer does not fit the requested schema: ${completed.failure}`)

@@ -2,7 +2,7 @@
  * The forms and links of a server, decoded, and the answers, completed with defaults and checked.
  */
 import * as Result from "effect/Result"
-import { compile } from "../../internal/jsonSchema.ts"
+import type { Compile } from "../../internal/schemaCompiler.ts"
 import type { Answer, FormRequest, UrlRequest } from "../McpElicitation.ts"
 import { optionalObject, optionalString, optionalText } from "./decode.ts"
 import { isObject, type JsonObject } from "./jsonrpc.ts"
@@ -49,7 +49,11 @@ const isSafeUrl = (text: string): boolean => {
 }
 
 /** What goes back to the server, or what is wrong with the answer. */
-export const completeAnswer = (request: ElicitationRequest, answer: Answer): Result.Result<JsonObject, string> => {
+export const completeAnswer = (
+  request: ElicitationRequest,
+  answer: Answer,
+  compile: Compile
+): Result.Result<JsonObject, string> => {
   if (answer._tag !== "Accept") return Result.succeed({ action: answer._tag === "Decline" ? "decline" : "cancel" })
   if (request.mode !== "form") return Result.succeed({ action: "accept" })
   const given = Object.entries(answer.content).filter(([, value]) => value !== undefined)

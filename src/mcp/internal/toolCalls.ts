@@ -8,7 +8,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
-import { compile, type Validate } from "../../internal/jsonSchema.ts"
+import type { Validate } from "../../internal/jsonSchema.ts"
+import { type Compile, compiler } from "../../internal/schemaCompiler.ts"
 import type { CallToolOptions } from "../McpClient.ts"
 import { type McpError, type McpErrorReason, NotSupported, OutputMismatch } from "../McpError.ts"
 import type { Progress, Tool, ToolResult } from "../McpModel.ts"
@@ -46,7 +47,7 @@ export const makeCallTool = (needs: ToolCallNeeds): CallTool => {
   const validators = new WeakMap<Tool, Validate>()
 
   /** Compiled at the first call: most tools are never called. */
-  const validatorOf = (tool: Tool): Validate => {
+  const validatorOf = (tool: Tool, compile: Compile): Validate => {
     const known = validators.get(tool)
     if (known !== undefined) return known
     const compiled = compile(tool.outputSchema)
@@ -66,12 +67,14 @@ export const makeCallTool = (needs: ToolCallNeeds): CallTool => {
     const tool = needs.tool(name)
     // An error has its own shape, and says so.
     if (tool?.outputSchema === undefined || result.isError || !settings.validateOutput) return Effect.succeed(result)
-    const problem = result.structuredContent === undefined
-      ? "there is no structured content"
-      : validatorOf(tool)(result.structuredContent)
-    return problem === undefined
-      ? Effect.succeed(result)
-      : Effect.fail(needs.fail(new OutputMismatch({ tool: name, detail: problem, result: raw })))
+    return Effect.flatMap(compiler, (compile) => {
+      const problem = result.structuredContent === undefined
+        ? "there is no structured content"
+        : validatorOf(tool, compile)(result.structuredContent)
+      return problem === undefined
+        ? Effect.succeed(result)
+        : Effect.fail(needs.fail(new OutputMismatch({ tool: name, detail: problem, result: raw })))
+    })
   }
 
   const send = (
