@@ -104,11 +104,14 @@ const shorten = (checking: Plain, ask: Provider["ask"], hasTransformer: boolean)
       Stream.unwrap(Effect.contextWith((context: Context.Context<never>) =>
         needsChecks(options, context)
           ? Effect.succeed(checking.streamText(options))
-          : Effect.gen(function*() {
-            const span = yield* Effect.makeSpanScoped("LanguageModel.streamText", SPAN)
-            const send = yield* ask(yield* toRequest(options, span), "streamText")
-            return toStream(toPart)(yield* opened(send))
-          })
+          : Effect.flatMap(Effect.makeSpanScoped("LanguageModel.streamText", SPAN), (span) =>
+            toRequest(options, span).pipe(
+              Effect.flatMap((request) =>
+                ask(request, "streamText")
+              ),
+              Effect.flatMap(opened),
+              Effect.map(toStream(toPart))
+            ))
       ))
   }
 }
