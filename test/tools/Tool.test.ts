@@ -472,6 +472,16 @@ describe("Tool.dynamic", () => {
     }
   })
 
+  it.effect("is known to be unusable when it is built, and takes no call where nobody looks", () =>
+    Effect.gen(function*() {
+      const broken = { type: "object", properties: { a: { type: "text" } } }
+      const { prepare, schemaProblem } = yield* tool("t", () => Effect.succeed(null), { inputSchema: broken })
+        .implementation
+      assert.isString(schemaProblem)
+      const { reason } = yield* Effect.flip(prepare({ a: 1 }))
+      assert.strictEqual(reason._tag, "InvalidArguments")
+    }))
+
   // verifies: dynamic.unchecked
   it.effect("passes arguments as they come only if the caller says so", () =>
     Effect.gen(function*() {
