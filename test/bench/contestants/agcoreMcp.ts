@@ -5,13 +5,15 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { McpClient } from "agcore/mcp"
 import * as Effect from "effect/Effect"
+import type * as HttpClient from "effect/http/HttpClient"
+import type * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import type { McpContestant } from "../rows/mcp.ts"
 import { scoped } from "./scoped.ts"
 
-export const connect: McpContestant["connect"] = async (server) => {
+export const over = (http: Layer.Layer<HttpClient.HttpClient>): McpContestant["connect"] => async (server) => {
   const [client, close] = await ("url" in server
-    ? scoped(ManagedRuntime.make(NodeHttpClient.layerUndici), McpClient.http(server))
+    ? scoped(ManagedRuntime.make(http), McpClient.http(server))
     : scoped(ManagedRuntime.make(NodeServices.layer), McpClient.stdio(server)))
   const call = (text: string) =>
     Effect.map(
@@ -24,3 +26,5 @@ export const connect: McpContestant["connect"] = async (server) => {
     close
   }
 }
+
+export const connect = over(NodeHttpClient.layerUndici)

@@ -1,12 +1,12 @@
 /**
- * The MCP client of effect/ai.
+ * The MCP client of effect/ai, with the HTTP client that agcore's has.
  */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as McpClient from "effect/ai/McpClient"
 import type { McpClientError } from "effect/ai/McpClientError"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as Effect from "effect/Effect"
-import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -17,7 +17,7 @@ import type { McpContestant } from "../rows/mcp.ts"
 import { scoped } from "./scoped.ts"
 
 export const connect: McpContestant["connect"] = async (server) => {
-  const runtime = ManagedRuntime.make(Layer.mergeAll(NodeServices.layer, FetchHttpClient.layer))
+  const runtime = ManagedRuntime.make(Layer.mergeAll(NodeServices.layer, NodeHttpClient.layerUndici))
   const protocol = McpProtocol.v2025_11_25
   const transport: Effect.Effect<
     McpClient.Transport,

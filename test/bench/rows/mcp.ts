@@ -1,7 +1,7 @@
 /**
  * MCP: echoes of three sizes, one at a time and many, and a long list of tools.
  */
-import { type Environment, expectEqual, load, type Row, type Target, type Work } from "../harness.ts"
+import { type Environment, expectEqual, load, type Row, type Target, warmUp, type Work } from "../harness.ts"
 import { TELL } from "../servers/mcp.ts"
 import type { Seen } from "../servers/seen.ts"
 
@@ -48,6 +48,10 @@ const CONTESTANTS = {
   agcore: "./contestants/agcoreMcp.ts"
 }
 
+const CONTESTANTS_OVER_HTTP = { ...CONTESTANTS, "agcore (fetch)": "./contestants/agcoreMcpFetch.ts" }
+
+const contestantsOf = (transport: Transport) => transport === "http" ? CONTESTANTS_OVER_HTTP : CONTESTANTS
+
 type Transport = "stdio" | "http"
 
 const serverOf = (transport: Transport, tools: number, { key, mcpUrl }: Environment): Server =>
@@ -79,10 +83,10 @@ const echo = async (module: string, environment: Environment, options: Echo): Pr
   // Some check results by what the tool was listed with; all have listed it before.
   expectEqual(await connection.list(), ["echo"], "the tools")
   const texts = textsOf(calls, size)
-  await connection.echo(texts.slice(0, warmup), width)
+  await warmUp(warmup, (from, to) => connection.echo(texts.slice(from, to), width))
   return {
     units: calls,
-    warmup: 0,
+    warmup: "done",
     runs: 1,
     run: async () => {
       const answers = await connection.echo(texts, width)
@@ -106,7 +110,7 @@ const echoRow = (options: Echo, size: string, targets: ReadonlyArray<Target>): R
     options.width === 1 ? "sequential" : `${options.width} wide`
   }`,
   unit: "call",
-  contestants: CONTESTANTS,
+  contestants: contestantsOf(options.transport),
   prepare: (module, environment) => echo(module, environment, options),
   targets: { agcore: targets }
 })
@@ -124,7 +128,7 @@ const listRow = (transport: Transport, targets: ReadonlyArray<Target>): Row => (
   family: `MCP over ${NAMES[transport]}`,
   title: `MCP ${NAMES[transport]}, ${TOOLS.toLocaleString("en")} tools listed`,
   unit: "list",
-  contestants: CONTESTANTS,
+  contestants: contestantsOf(transport),
   prepare: async (module, environment) => {
     const { connect } = await load<McpContestant>(module)
     const connection = await connect(serverOf(transport, TOOLS, environment))
