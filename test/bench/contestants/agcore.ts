@@ -3,6 +3,7 @@
  */
 import { LlmCycle, PermissionPolicy, Tool, ToolRegistry } from "agcore"
 import { HttpTransport, OpenAiModel } from "agcore/openai"
+import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -20,8 +21,9 @@ class Add extends Tool.Service<Add>()(TOOL, {
   success: Schema.Finite
 }) {}
 
-const runtimeOf = (setup: Setup, transport: HttpTransport.HttpTransport) => {
-  const { baseUrl, model, script, sink } = setup
+type Model = Layer.Layer<LanguageModel.LanguageModel>
+
+const runtimeOf = ({ script, sink }: Setup, model: Model) => {
   const more = definitionsOf(script.tools).slice(1).map((definition) =>
     Tool.dynamic({
       name: definition.name,
@@ -33,13 +35,13 @@ const runtimeOf = (setup: Setup, transport: HttpTransport.HttpTransport) => {
   const tools = script.tools === 0 ? ToolRegistry.layer() : ToolRegistry.layer(Add, ...more)
   return ManagedRuntime.make(Layer.mergeAll(
     tools.pipe(Layer.provide([Add.layer((args) => Effect.sync(() => sink.add(args))), PermissionPolicy.layer()])),
-    baseUrl === undefined ? inMemory(script) : OpenAiModel.layer({ model, baseUrl, transport })
+    model
   ))
 }
 
-export const over = (transport: HttpTransport.HttpTransport): ModelContestant => ({
+export const over = (modelOf: (setup: Setup) => Model): ModelContestant => ({
   plain: async (setup) => {
-    const runtime = runtimeOf(setup, transport)
+    const runtime = runtimeOf(setup, modelOf(setup))
     const conversation = Effect.gen(function*() {
       const cycle = yield* LlmCycle.make({ maxTurns: setup.script.turns })
       return (yield* cycle.submitWithTools(PROMPT)).text
@@ -47,7 +49,7 @@ export const over = (transport: HttpTransport.HttpTransport): ModelContestant =>
     return () => runtime.runPromise(conversation)
   },
   streamed: async (setup) => {
-    const runtime = runtimeOf(setup, transport)
+    const runtime = runtimeOf(setup, modelOf(setup))
     const conversation = Effect.gen(function*() {
       const cycle = yield* LlmCycle.make({ maxTurns: setup.script.turns })
       let text = ""
@@ -64,4 +66,7 @@ export const over = (transport: HttpTransport.HttpTransport): ModelContestant =>
   }
 })
 
-export const { plain, streamed } = over(HttpTransport.fromNode({ http, https }))
+export const sending = (transport: HttpTransport.HttpTransport) => ({ baseUrl, model, script }: Setup): Model =>
+  baseUrl === undefined ? inMemory(script) : OpenAiModel.layer({ model, baseUrl, transport })
+
+export const { plain, streamed } = over(sending(HttpTransport.fromNode({ http, https })))

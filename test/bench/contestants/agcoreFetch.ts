@@ -2,6 +2,6 @@
  * agcore's cycle, over its OpenAI layer as it is without a transport: with the global `fetch`.
  */
 import { HttpTransport } from "agcore/openai"
-import { over } from "./agcore.ts"
+import { over, sending } from "./agcore.ts"
 
-export const { plain, streamed } = over(HttpTransport.fromFetch(fetch))
+export const { plain, streamed } = over(sending(HttpTransport.fromFetch(fetch)))

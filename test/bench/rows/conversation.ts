@@ -55,8 +55,7 @@ export interface ModelContestant {
   readonly streamed: Start
 }
 
-/** Where the model is in memory. */
-export const MODELS = {
+const MODELS = {
   raw: "./contestants/raw.ts",
   openai: "./contestants/openai.ts",
   "ai (Vercel)": "./peers/vercel.ts",
@@ -64,6 +63,9 @@ export const MODELS = {
   "effect/ai": "./contestants/effectAi.ts",
   agcore: "./contestants/agcore.ts"
 }
+
+/** Where the model is in memory. */
+export const MODELS_IN_MEMORY = { ...MODELS, "agcore (parts)": "./contestants/agcoreParts.ts" }
 
 export const MODELS_OVER_HTTP = { ...MODELS, "agcore (fetch)": "./contestants/agcoreFetch.ts" }
 

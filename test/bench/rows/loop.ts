@@ -3,7 +3,7 @@
  */
 import type { Row, Target } from "../harness.ts"
 import { plain, type Script } from "../script.ts"
-import { converse, MODELS, MODELS_OVER_HTTP } from "./conversation.ts"
+import { converse, MODELS_IN_MEMORY, MODELS_OVER_HTTP } from "./conversation.ts"
 
 const TURNS = 10
 
@@ -16,7 +16,7 @@ const loop = (calls: number, overHttp: boolean, targets: ReadonlyArray<Target>):
     family: "Loop",
     title: `loop ${overHttp ? "over HTTP" : "in process"}, ${TURNS} turns x ${calls}`,
     unit: "turn",
-    contestants: overHttp ? MODELS_OVER_HTTP : MODELS,
+    contestants: overHttp ? MODELS_OVER_HTTP : MODELS_IN_MEMORY,
     prepare: (module, environment) =>
       converse(module, environment, { script, kind: "plain", overHttp, units: TURNS, warmup, runs: warmup / 2 }),
     targets: { agcore: targets }
