@@ -18,7 +18,9 @@ const helper = (config?: SubAgent.Options["config"], options?: Partial<SubAgent.
 /** A model that plays both: what it is asked tells which one is meant. */
 const both = (
   above: ReadonlyArray<ScriptedModel.ScriptedTurn>,
-  below: ReadonlyArray<ScriptedModel.ScriptedTurn> | ((request: ScriptedModel.ScriptedRequest) => ScriptedModel.ScriptedTurn)
+  below:
+    | ReadonlyArray<ScriptedModel.ScriptedTurn>
+    | ((request: ScriptedModel.ScriptedRequest) => ScriptedModel.ScriptedTurn)
 ): ScriptedModel.Script => {
   let a = 0
   let b = 0
