@@ -35,7 +35,10 @@ export const provider = <R>(
   // caller's context: to put another one together takes longer than many a handler.
   const cover = <Call>(caller: Context.Context<Call>): Context.Context<R | Call> => {
     const { all, each } = own ??= ownOf(captured)
-    const others = each.filter(({ key, service }) => Context.getOrUndefined(caller, key) !== service)
+    // One that is `undefined` covers a default.
+    const others = each.filter(({ key, service }) =>
+      service === undefined || Context.getOrUndefined(caller, key) !== service
+    )
     if (others.length > MAX_COVERS) return Context.merge(caller, all)
     // Of R, it has what does not differ.
     let covered = caller as Context.Context<R | Call>

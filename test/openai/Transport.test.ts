@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { OpenAiModel } from "agcore/openai"
+import { HttpTransport, OpenAiModel } from "agcore/openai"
 import { ConfigProvider, Deferred, Effect, Exit, Fiber, Stream } from "effect"
 import { LanguageModel } from "effect/ai"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
+import * as http from "node:http"
+import * as https from "node:https"
 import { chunk, event, events, generate, hello, json, outcome, type Respond, serve, stream } from "./support.ts"
 
 const usage = (completion: number): string =>
@@ -105,6 +107,23 @@ describe("the end of a stream", () => {
       assert.strictEqual(got.finish, "stop")
       assert.strictEqual(got.usage?.outputTokens.total, 4)
       yield* (yield* received).closed
+    }))
+
+  it.live("is not waited for where there is no time, and what then fails is nobody's failure", () =>
+    Effect.gen(function*() {
+      const rejected: Array<unknown> = []
+      const listen = (reason: unknown) => rejected.push(reason)
+      process.on("unhandledRejection", listen)
+      yield* Effect.addFinalizer(() => Effect.sync(() => process.off("unhandledRejection", listen)))
+      for (const transport of [HttpTransport.fromFetch(fetch), HttpTransport.fromNode({ http, https })]) {
+        const { baseUrl, received } = yield* serve(events([chunk({ content: "hi" }, "stop")], "open"))
+        const got = yield* outcome(stream({ model: "m", baseUrl, transport, finishGrace: 0 }))
+        assert.strictEqual(got.finish, "stop")
+        yield* (yield* received).closed
+      }
+      // Rejections are told of after what was queued.
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      assert.deepStrictEqual(rejected, [])
     }))
 
   it.live("does not wait longer because the server says it is alive", () =>

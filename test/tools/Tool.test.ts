@@ -171,6 +171,24 @@ describe("Tool.Service", () => {
       assert.strictEqual(again.output, "built")
     }))
 
+  it.effect("keeps them whatever they are, many or few, also one that is switched off", () =>
+    Effect.gen(function*() {
+      const Switch = Context.Reference<string | undefined>("Switch", { defaultValue: () => "on" })
+      const Others = Array.from({ length: 6 }, (_, index) =>
+        Context.Reference<string>(`Other${index}`, { defaultValue: () => "default" }))
+      for (const count of [0, 1, 6]) {
+        const built = Others.slice(0, count).reduce(
+          (context, other) =>
+            Context.add(context, other, "built"),
+          Context.make(Switch, undefined)
+        )
+        const look = tool("look", () => Effect.all([Switch, ...Others]).pipe(Effect.map((all) => all.join())))
+        const registry = yield* Effect.provideContext(registryOf(look), built)
+        const { output } = yield* registry.invoke(call("look"))
+        assert.strictEqual(output, ["", ...Others.map((_, index) => index < count ? "built" : "default")].join())
+      }
+    }))
+
   // verifies: trace.spans
   it.effect("sees its caller's span, logs and references", () =>
     Effect.gen(function*() {

@@ -106,7 +106,7 @@ const toMillis = (input: Duration.Input | undefined): number | undefined => {
 
 /** The account and those that are charged with it, the nearest first. */
 const lineOf = (account: Account): ReadonlyArray<Account> => {
-  const line = [account, ...account.charged]
+  const line = [account]
   // It goes on with what is added to it meanwhile.
   for (const each of line) {
     for (const other of each.charged) if (!line.includes(other)) line.push(other)

@@ -76,14 +76,16 @@ export const make = (clock: Clock.Clock, shortest: number): Watch => {
           const step = attempt(next)
           if (Effect.isEffect(step)) return resume(step)
           const mine = { until: step.until, giveUp: () => follow(step.onLate) }
-          if (mine.until <= clock.currentTimeMillisUnsafe()) return mine.giveUp()
-          current = mine
+          const isLate = mine.until <= clock.currentTimeMillisUnsafe()
+          if (!isLate) current = mine
+          // Listened to in any case: what fails after it was given up is nobody's, and would end the process.
           step.settled((after) => {
             // Given up, or interrupted.
             if (current !== mine) return
             current = undefined
             follow(after)
           })
+          if (isLate) mine.giveUp()
         }
         follow(first)
         return forget

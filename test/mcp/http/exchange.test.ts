@@ -1,7 +1,7 @@
 import { NodeHttpClient } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, type Layer } from "effect"
-import { FetchHttpClient, type HttpClient } from "effect/http"
+import { Effect, Fiber, Layer } from "effect"
+import { FetchHttpClient, HttpClient } from "effect/http"
 import * as Zlib from "node:zlib"
 import { legacy, modern, open } from "./peer.ts"
 import { eventually, type Handler, legacyServer, PATIENT, serve, type Visit } from "./server.ts"
@@ -359,6 +359,29 @@ const suite = (name: string, client: Layer.Layer<HttpClient.HttpClient>) =>
         assert.strictEqual(server.visits.length, 0)
       }).pipe(Effect.provide(client)))
   })
+
+/** A client that unpacks bodies and leaves their headers as they came, or one that is lied to. */
+const unpacking = Layer.effect(
+  HttpClient.HttpClient,
+  Effect.map(
+    HttpClient.HttpClient,
+    (client) =>
+      HttpClient.transformResponse(
+        client,
+        (response) =>
+          Effect.map(response, (response) =>
+            Object.create(response, { headers: { value: { ...response.headers, "content-length": "50" } } }))
+      )
+  )
+).pipe(Layer.provide(NodeHttpClient.layerUndici))
+
+it.live("an exchange by a client that says less than it has fails over the size limit", () =>
+  Effect.gen(function*() {
+    const server = yield* serve(answering((visit) => visit.result({ text: "x".repeat(200_000) })))
+    const peer = yield* open(server.url, { maxMessageBytes: 100_000 })
+    const reason = yield* Effect.flip(peer.call("tools/call"))
+    assert.strictEqual(reason._tag, "LimitExceeded", reason.message)
+  }).pipe(Effect.provide(unpacking)))
 
 suite("an exchange by fetch", FetchHttpClient.layer)
 suite("an exchange by undici", NodeHttpClient.layerUndici)

@@ -99,9 +99,10 @@ export const makeBodies = (
       const { reader } = answer
       // HTTP holds a body to the length it announces, so there is nothing to count on the way. A quarter of a small exchange.
       if (reader === undefined && length > 0 && answer.header("content-encoding") === undefined) {
-        return Effect.map(Effect.mapError(answer.response.arrayBuffer, broken), (body) => {
+        return Effect.flatMap(Effect.mapError(answer.response.arrayBuffer, broken), (body) => {
           answer.isRead = true
-          return decoder.decode(body)
+          // A client that unpacks without saying so has more than was announced.
+          return body.byteLength > maxMessageBytes ? Effect.fail(tooLarge) : Effect.succeed(decoder.decode(body))
         })
       }
       const parts: Array<Uint8Array> = []
