@@ -4,58 +4,14 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { CycleStore } from "agcore"
-import { Effect, FileSystem, Layer, type Scope } from "effect"
+import { Effect, FileSystem, Layer } from "effect"
 import { KeyValueStore } from "effect/persistence"
-import { type ChildProcess, spawn } from "node:child_process"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type Store, storeOf } from "../suites/cycleStore.ts"
+import { start } from "./processes.ts"
 
 const WRITER = fileURLToPath(new URL("../fixtures/cycle-store/writer.ts", import.meta.url))
-
-interface Running {
-  readonly child: ChildProcess
-  /** What it has said so far. */
-  readonly lines: () => ReadonlyArray<string>
-  /** Waits until it has said something. */
-  readonly says: (test: (lines: ReadonlyArray<string>) => boolean) => Effect.Effect<void>
-  readonly ended: Effect.Effect<void>
-}
-
-const start = (...args: ReadonlyArray<string>): Effect.Effect<Running, never, Scope.Scope> =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const child = spawn(process.execPath, [WRITER, ...args], {
-        env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "agcore-test-cache") },
-        stdio: ["pipe", "pipe", "inherit"]
-      })
-      let output = ""
-      let isOver = false
-      const lines = () => output.split("\n").slice(0, -1)
-      const waiting = new Set<() => void>()
-      const wake = () => waiting.forEach((check) => check())
-      child.stdout.on("data", (chunk) => {
-        output += String(chunk)
-        wake()
-      })
-      child.once("close", () => {
-        isOver = true
-        wake()
-      })
-      const until = (test: () => boolean) =>
-        Effect.callback<void>((resume) => {
-          const check = () => {
-            if (isOver || test()) resume(Effect.void)
-          }
-          waiting.add(check)
-          check()
-          return Effect.sync(() => waiting.delete(check))
-        })
-      return { child, lines, says: (test) => until(() => test(lines())), ended: until(() => false) }
-    }),
-    ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
-  )
 
 const newDirectory = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
 
@@ -66,7 +22,7 @@ describe("two processes", SLOW, () => {
   it.live("save each revision once, and are told apart", () =>
     Effect.gen(function*() {
       const directory = yield* newDirectory
-      const both = yield* Effect.forEach(["x", "y"], (name) => start("race", directory, name))
+      const both = yield* Effect.forEach(["x", "y"], (name) => start(WRITER, "race", directory, name))
       yield* Effect.forEach(both, ({ says }) => says((lines) => lines.includes("ready")))
       for (const { child } of both) child.stdin?.end("go\n")
       const results = yield* Effect.forEach(both, ({ ended, lines }) =>
@@ -109,13 +65,12 @@ describe("a process that is killed", SLOW, () => {
       yield* Effect.forEach(Array.from({ length: 30 }, (_, index) => index), (index) =>
         Effect.scoped(Effect.gen(function*() {
           const directory = yield* newDirectory
-          const running = yield* start("save", directory)
+          const running = yield* start(WRITER, "save", directory)
           // In the middle of one kind and the other, of the first save and of later ones.
           yield* running.says((lines) =>
             lines.length > index % 11
           )
-          running.child.kill("SIGKILL")
-          yield* running.ended
+          yield* running.kill
           const values = KeyValueStore.layerFileSystem(join(directory, "keys"))
           const files = yield* storeOf(CycleStore.layerFileSystem({ directory: join(directory, "files") }))
           const keys = yield* storeOf(Layer.orDie(CycleStore.layerKeyValueStore().pipe(Layer.provide(values))))

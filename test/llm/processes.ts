@@ -22,7 +22,7 @@ export const start = (script: string, ...args: ReadonlyArray<string>): Effect.Ef
     Effect.sync(() => {
       const child = spawn(process.execPath, [script, ...args], {
         env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), "agcore-test-cache") },
-        stdio: ["ignore", "pipe", "inherit"]
+        stdio: ["pipe", "pipe", "inherit"]
       })
       let output = ""
       let isOver = false

@@ -74,6 +74,7 @@ export const make = ({ ask, codecTransformer }: Provider): Effect.Effect<Languag
         Stream.unwrap(Effect.map(Effect.flatMap(ask(request, "streamText"), opened), toStream(toEncoded)))
     })
     const hasTransformer = has(yield* Effect.context(), CurrentSpanTransformer)
+    // Neither says anything of toolkits; see `Plain`.
     const plain = shorten(checking as unknown as Plain, ask, hasTransformer)
     return { ...checking, ...(plain as unknown as Pick<typeof checking, keyof Plain>) }
   })
